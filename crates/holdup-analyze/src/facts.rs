@@ -397,6 +397,9 @@ pub struct ThreadFacts {
     /// Waits of other threads that it ended, of any kind.
     #[serde(skip)]
     pub ended_waits: u64,
+    /// Length of those waits of its own that no other thread ended, until it could go on.
+    #[serde(skip)]
+    pub timed_ns: Histogram,
     /// CPU samples by function of the program, with the call path that has most of them, most first.
     #[serde(skip)]
     pub hot_sites: Vec<Site>,

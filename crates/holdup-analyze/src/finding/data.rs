@@ -265,6 +265,8 @@ pub enum Cure {
     LetLoopGoOn,
     /// Wait to be woken.
     WaitInsteadOfPolling,
+    /// More in each task for another process.
+    LargerTasks,
     /// Let goroutines sleep until there is something.
     BlockInsteadOfLooking,
     /// Processes, or work that runs outside the interpreter.

@@ -7,7 +7,8 @@
 //! - at least [`LEAST_TRIPS_PER_S`] round trips a second while they last;
 //! - the median stay on a CPU is at most [`LONGEST_RUN_NS`] for either thread: switching takes at least 5% of that;
 //! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to round trips: they do
-//!   little else. In a ring of threads each wakes only the next.
+//!   little else. In a ring of threads each wakes only the next;
+//! - none of the two sleeps for every second round trip without being woken by the other: then it sets the pace.
 //!
 //! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of
 //! the two wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
@@ -132,11 +133,21 @@ pub(super) fn takes_turns(facts: &Facts, tid: Tid) -> bool {
 /// What a runtime's own thread does beside the program, such as compiling what another asks for, is no turn.
 fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {
     are_own(facts, pair)
+        && !is_paced(facts, pair)
         && trips(pair) >= LEAST_TRIPS
         && window_ns(pair) >= LEAST_WINDOW_NS
         && trips_per_s(pair) >= LEAST_TRIPS_PER_S
         && run_ns(facts, pair) <= LONGEST_RUN_NS
         && switch_share(facts, pair) >= LEAST_SWITCH_SHARE
+}
+
+/// Whether one of the two sleeps for every second round trip, and is hardly ever woken by the other.
+fn is_paced(facts: &Facts, pair: &PairFacts) -> bool {
+    let paces = |(tid, woken): (Tid, u64)| {
+        let sleeps = facts.thread(tid).and_then(|thread| thread.off.get(&Reason::Sleep)).map_or(0, |time| time.count);
+        sleeps * 2 >= trips(pair).max(1) && woken * 10 < sleeps
+    };
+    [(pair.a, pair.wakings.b_to_a), (pair.b, pair.wakings.a_to_b)].into_iter().any(paces)
 }
 
 fn are_own(facts: &Facts, pair: &PairFacts) -> bool {

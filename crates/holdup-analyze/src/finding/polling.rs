@@ -6,12 +6,14 @@
 //! - or as many waits for a condition that end by their timeout, four of five of all its waits there; where nobody ever
 //!   signals the condition, [`LEAST_UNSIGNALLED`] of its life is enough;
 //! - or sleeps of up to [`LONGEST_ALIKE_NS`], for [`LEAST_ALIKE_SHARE`] of the life of each of [`LEAST_ALIKE`] threads
-//!   or more, as long on average for one as for the other ([`MOST_APART`]), with runs of at most [`LONGEST_LOOK_NS`];
+//!   or more, as long on average for one as for the other ([`MOST_APART`]) and mostly of one length
+//!   ([`MOST_UNLIKE`]), with runs of at most [`LONGEST_LOOK_NS`];
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace, and so does
 //!   one that has waited for another end and ends waits of others with what it writes as often. But one that waits for
-//!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks.
+//!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks. One that never waits for another end
+//!   and ends a wait of another with each of its rounds sets the pace, too, if that one passes on what it gets.
 //!
 //! A sleep in a task of an executor of Java is the task's. One that waits for locks as long as for
 //! [`MOST_LOCK_WAITS`] of its life does work between its sleeps, and they set its pace.
@@ -45,6 +47,9 @@ pub(super) const LONGEST_ALIKE_NS: u64 = 10 * MS;
 pub(super) const LEAST_ALIKE: usize = 3;
 pub(super) const LEAST_ALIKE_SHARE: f64 = 0.9;
 pub(super) const MOST_APART: f64 = 0.1;
+/// The ninth of ten sleeps in order of their length is at most so many times as long as the first: who sleeps until
+/// something is due sleeps now shorter, now longer.
+pub(super) const MOST_UNLIKE: f64 = 1.8;
 pub(super) const LONGEST_LOOK_NS: u64 = 50 * US;
 pub(super) const LEAST_SHARE: f64 = 0.5;
 pub(super) const LEAST_UNSIGNALLED: f64 = 0.2;
@@ -93,7 +98,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     });
     // Who polls for an answer ends a wait with each question, too, but never waits for one.
     let hands_on = |Poller { thread, times, .. }: &Poller| {
-        thread.ended_waits * 2 >= *times && stages::reads_and_pauses(facts, thread.tid)
+        let by_turns = thread.ended_waits * 2 >= *times && stages::reads_and_pauses(facts, thread.tid);
+        by_turns || thread.ended_waits * 5 >= *times * 4 && gives_to_who_passes_on(facts, thread)
     };
     // A task that sleeps is an executor's, whoever runs it.
     let in_task = |poller: &Poller| {
@@ -128,6 +134,20 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }]
 }
 
+/// Whether most of a thread's sleeps are of one length.
+fn is_steady(thread: &ThreadFacts) -> bool {
+    let sleeps = &thread.timed_ns;
+    sleeps.quantile_ns(0.9) as f64 <= sleeps.quantile_ns(0.1) as f64 * MOST_UNLIKE
+}
+
+/// Whether those who mostly wait for this thread's sleeps end as many waits themselves as it does: a thread that asks
+/// keeps its answer to itself.
+fn gives_to_who_passes_on(facts: &Facts, giver: &ThreadFacts) -> bool {
+    let waits = |row: &&Blame| row.thread == giver.tid && row.waiter != giver.tid && row.leaf == Leaf::Sleep;
+    let takers = facts.blame.iter().filter(waits).filter_map(|row| facts.thread(row.waiter));
+    takers.into_iter().any(|taker| taker.tid != giver.tid && taker.ended_waits * 5 >= giver.ended_waits * 4)
+}
+
 fn polls(poller: &Poller) -> bool {
     let Poller { thread, times, slept_ns, unsignalled, .. } = *poller;
     let least = if unsignalled { LEAST_UNSIGNALLED } else { LEAST_SHARE };
@@ -152,7 +172,7 @@ fn in_the_way<'a>(facts: &Facts, pollers: &[Poller<'a>]) -> Vec<Poller<'a>> {
     };
     let may = |poller: &&Poller| {
         let long_enough = poller.times >= LEAST_IN_THE_WAY && poller.slept_ns / poller.times <= LONGEST_IN_THE_WAY_NS;
-        poller.unsignalled && long_enough && waited_ns(poller) > 0
+        poller.unsignalled && long_enough && is_steady(poller.thread) && waited_ns(poller) > 0
     };
     let all: Vec<Poller> = pollers.iter().filter(may).copied().collect();
     let enough = weigh::share(all.iter().map(waited_ns).sum(), facts.span_ns()) >= LEAST_WAITED;
@@ -164,6 +184,7 @@ fn alike(slow: Vec<Poller<'_>>) -> Vec<Poller<'_>> {
     let looks = |poller: &Poller| {
         weigh::share(poller.slept_ns, poller.thread.life_ns()) >= LEAST_ALIKE_SHARE
             && poller.thread.run_ns.median_ns() <= LONGEST_LOOK_NS
+            && is_steady(poller.thread)
     };
     let mut slow: Vec<Poller> = slow.into_iter().filter(looks).collect();
     slow.sort_by_key(|poller| poller.slept_ns / poller.times);

@@ -103,6 +103,16 @@ pub(super) fn is_in_executor_of_python(site: &Site) -> bool {
     site.call_path.iter().any(|frame| is_loop(frame) && frame.module.ends_with("/concurrent/futures/thread.py"))
 }
 
+/// Whether a call path leads through what hands things from one of Python's processes to another.
+pub(super) fn hands_to_process_of_python(site: &Site) -> bool {
+    const FILES: [&str; 2] = ["/concurrent/futures/process.py", "/multiprocessing/"];
+    let is_of = |frame: &Frame| {
+        let file = frame.file.as_deref().unwrap_or(&frame.module);
+        file.ends_with(FILES[0]) || file.contains(FILES[1]) && file.ends_with(".py")
+    };
+    site.call_path.iter().any(is_of)
+}
+
 /// Whether a call path is that of a callback or a task that an event loop runs: Python's asyncio, or a call of Node's
 /// first thread that waits for a process of its own.
 pub(super) fn is_in_event_loop(site: &Site) -> bool {

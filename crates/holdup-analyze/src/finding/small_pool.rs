@@ -102,8 +102,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         workers.retain(|one| stages::is_fed(facts, one));
     }
     let own: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
-    let callers: BTreeSet<Tid> =
-        workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(|tid| !own.contains(tid)).collect();
+    // Who waits a few times waits for an end, or for a visitor.
+    let is_visitor = |tid| facts.thread(tid).is_some_and(|one| (1..LEAST_CALLS).contains(&one.voluntary));
+    let calls = |tid: &Tid| !own.contains(tid) && !is_visitor(*tid);
+    let callers: BTreeSet<Tid> = workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(calls).collect();
     let blocked_ns: u64 = workers.iter().map(|one| one.blocked_ns).sum();
     let waited_ns: u64 = workers.iter().map(|one| waited_for_ns(one)).sum();
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);

@@ -712,6 +712,10 @@ fn ping_pong_at_its_thresholds() {
             ("runs are long", |facts| facts.threads[1].run_ns = histogram(4_000, 100 * US + 1)),
             ("the threads mostly wait for others", |facts| facts.threads[1].voluntary = 2_001),
             ("one of them is Java's own", |facts| facts.threads[2].name = "C2 CompilerThre".to_owned()),
+            ("one of them sets the pace", |facts| {
+                off(facts, 1, Reason::Sleep, 500, 200 * MS);
+                facts.pairs[0].wakings.b_to_a = 49;
+            }),
         ],
     );
 }
@@ -2379,6 +2383,10 @@ fn a_stage_that_pauses_briefly_between_reads_is_no_poller() {
     let mut source = facts.clone();
     source.threads[0].off.remove(&Reason::Peer);
     assert_eq!(kinds(&source), [0, 1], "it never waits for an answer, and asks as often as it looks");
+    source.threads[1].ended_waits = 1_600;
+    assert_eq!(kinds(&source)[1], 0, "who gets what it writes passes it on");
+    source.threads[1].ended_waits = 1_599;
+    assert_eq!(kinds(&source)[1], 1);
     let mut slow = facts.clone();
     off(&mut slow, 0, Reason::Sleep, 900, 950 * MS);
     slow.threads[0].ended_waits = 900;
@@ -2628,6 +2636,11 @@ fn threads_that_look_alike_poll_at_a_slower_pace_too() {
             ("one does other things", |facts| off(facts, 2, Reason::Sleep, 200, 890 * MS)),
             ("one works in between", |facts| facts.threads[1].run_ns = histogram(200, 60 * US)),
             ("one is gone", |facts| _ = facts.threads.pop()),
+            ("one sleeps until something is due", |facts| {
+                let sleeps = &mut facts.threads[1].timed_ns;
+                *sleeps = Histogram::default();
+                (1..=10).for_each(|ms| sleeps.add(ms * MS));
+            }),
         ],
     );
 }
@@ -2689,6 +2702,11 @@ fn interpreter_lock_at_its_thresholds() {
         &[
             ("waits are too short", |facts| facts.locks[0].wait_ns = histogram(30, 1_600 * US)),
             ("it is another lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
+            ("the CPUs are full", |facts| {
+                let cpus_ns = facts.span_ns() * u64::from(facts.header.machine.cpus);
+                facts.threads[0].on_cpu_ns = cpus_ns - cpus_ns / 7;
+                facts.ending = Some(Ending { user_ns: Some(S), kernel_ns: Some(0), ..Ending::default() });
+            }),
             ("nobody runs meanwhile", |facts| facts.threads[0].on_cpu_ns = 0),
             ("somebody waits now and then", |facts| facts.locks[0].contended_ns = 399 * MS),
             ("who has it waits for a lock of the program", |facts| {
@@ -2699,6 +2717,40 @@ fn interpreter_lock_at_its_thresholds() {
         ],
     );
     assert!(judge(Kind::HotLock, &interpreted()).is_empty(), "it has a kind of its own");
+}
+
+/// Of the waits for the interpreter's lock, half are in threads that hand tasks to processes.
+fn tiny_tasks() -> Facts {
+    let mut facts = interpreted();
+    let library = Frame {
+        module: "/usr/lib/python3.11/multiprocessing/pool.py".into(),
+        ..Frame::named("Pool._handle_results", Role::Runtime)
+    };
+    let handing = |path| Site { call_path: path, ns: 10 * MS, count: 1, ..Site::default() };
+    let own = Frame::named("grade_all", Role::Program);
+    let other = Site { ns: 20 * MS, ..site("report") };
+    facts.locks[0].wait_sites = vec![handing(vec![library.clone()]), handing(vec![library, own]), other];
+    facts
+}
+
+#[test]
+fn threads_that_hand_tasks_to_processes_have_small_ones() {
+    let cure = |facts: &Facts| judge(Kind::InterpreterLock, facts)[0].cure;
+    assert_eq!((cure(&interpreted()), cure(&tiny_tasks())), (Cure::LeaveInterpreter, Cure::LargerTasks));
+    let mut rarely = tiny_tasks();
+    rarely.locks[0].wait_sites[2].ns += 1;
+    assert_eq!(cure(&rarely), Cure::LeaveInterpreter);
+    let in_file = |file: &str| {
+        let mut facts = tiny_tasks();
+        let frames = facts.locks[0].wait_sites.iter_mut().flat_map(|site| &mut site.call_path);
+        frames.for_each(|frame| frame.module = file.into());
+        cure(&facts)
+    };
+    assert_eq!(in_file("/usr/lib/python3.11/concurrent/futures/process.py"), Cure::LargerTasks);
+    assert_eq!(in_file("/usr/lib/python3.11/concurrent/futures/thread.py"), Cure::LeaveInterpreter);
+    assert_eq!(in_file("/usr/lib/python3.11/_multiprocessing.cpython-311.so"), Cure::LeaveInterpreter);
+    let place = judge(Kind::InterpreterLock, &tiny_tasks()).remove(0).place.unwrap();
+    assert_eq!(place.caller().and_then(|frame| frame.function.as_deref()), Some("grade_all"));
 }
 
 #[test]

@@ -18,6 +18,7 @@ use super::lock::Place;
 use super::log::Stay;
 use super::thread::Thread;
 use crate::facts::{AccountState as State, Leaf, Reason};
+use crate::histogram::Histogram;
 use crate::names::SpaceId;
 
 /// Chains end here at the latest.
@@ -170,6 +171,8 @@ pub(super) struct Chains {
     pub accounts: Vec<[u64; State::COUNT]>,
     /// By thread: waits of others that it ended.
     pub ended_waits: Table<ThreadId, u64>,
+    /// How long those waits of each thread took, until it could go on, that no other thread ended.
+    pub timed_waits: Table<ThreadId, Histogram>,
     pub blame: Vec<(Row, u64)>,
     /// What the path consists of.
     pub path: FxHashMap<End, u64>,
@@ -187,7 +190,8 @@ pub(super) struct Walker<'a, M> {
 pub(super) fn follow<M: Meaning>(engine: &Engine, meaning: &M, from: u64, to: u64) -> Chains {
     let mut walker = Walker { engine, meaning, steps: 0 };
     let accounts = engine.threads.iter().map(|thread| walker.account(thread)).collect();
-    let mut chains = Chains { accounts, ended_waits: walker.ended_waits(), ..Chains::default() };
+    let mut chains =
+        Chains { accounts, ended_waits: walker.ended_waits(), timed_waits: walker.timed_waits(), ..Chains::default() };
     walker.blame(&mut chains);
     walker.path(&mut chains, from, to);
     chains
@@ -220,6 +224,18 @@ impl<M: Meaning> Walker<'_, M> {
             wakers.filter(|waker| *waker != thread).for_each(|waker| ended[waker] += 1);
         }
         ended
+    }
+
+    fn timed_waits(&self) -> Table<ThreadId, Histogram> {
+        self.engine.threads.map(|thread| {
+            let mut waits = Histogram::default();
+            for stay in thread.log.stays().iter().filter(|stay| stay.waking_thread().is_none()) {
+                if self.state(self.meaning.part_of(stay, thread.space)).is_wait() {
+                    waits.add(stay.woken() - stay.from);
+                }
+            }
+            waits
+        })
     }
 
     fn state(&self, doing: Doing) -> State {

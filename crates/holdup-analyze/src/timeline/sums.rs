@@ -185,10 +185,12 @@ impl Sums<'_> {
     }
 
     fn accounts(&self, chains: &Chains, facts: &mut Facts) {
-        let all = self.lookup.engine.threads.iter().zip(&chains.accounts).zip(&chains.ended_waits);
+        let waits = chains.ended_waits.iter().zip(&chains.timed_waits);
+        let all = self.lookup.engine.threads.iter().zip(&chains.accounts).zip(waits);
         let kept = all.filter(|((thread, _), _)| self.lookup.is_kept(thread));
-        for (thread, ((_, ns), ended_waits)) in facts.threads.iter_mut().zip(kept) {
+        for (thread, ((_, ns), (ended_waits, timed_waits))) in facts.threads.iter_mut().zip(kept) {
             thread.ended_waits = *ended_waits;
+            thread.timed_ns = timed_waits.clone();
             let mut account = Account { ns: *ns };
             let spun_ns = thread.spun_ns.min(account.of(AccountState::Running));
             account.ns[AccountState::Running as usize] -= spun_ns;

@@ -360,6 +360,14 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             allowed_cpus(finding),
             value(finding, "delay_share").map(number::percent).unwrap_or_default()
         ),
+        Kind::InterpreterLock if finding.cure == Cure::LargerTasks => {
+            let caller = finding.place.as_ref().and_then(Site::caller).filter(|frame| frame.role == Role::Program);
+            format!(
+                "Processes of Python hand each other so little at a time{} that the threads which do it take turns at \
+                 the interpreter's lock for {much} of their working time.",
+                caller.map(|frame| format!(", in {},", name::place(frame))).unwrap_or_default()
+            )
+        }
         Kind::InterpreterLock => format!(
             "Threads take turns at the interpreter's lock, for {much} of their working time: more threads make it no \
              faster."
@@ -864,6 +872,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::ReleaseAlways => {
             "Release the lock on every way out of the section, errors and ended threads included: a guard does; do not \
              call from inside what takes it again."
+        }
+        Cure::LargerTasks => {
+            "Hand over more at a time: a chunksize for map and imap, lists of items in place of single ones; what a \
+             Manager holds, read once and write back once."
         }
         Cure::BlockInsteadOfLooking => {
             "Let the goroutine sleep until there is something: a select without default, a channel or a sync.Cond in \
