@@ -144,6 +144,11 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
     let behind = following(binary, ip);
     let previous = before.last();
     let atomic = previous.filter(|i| is_atomic(i)).or(behind.first().filter(|i| is_atomic(i)));
+    let near = &before[before.len().saturating_sub(LOOP)..];
+    let around: Vec<Instruction> = near.iter().chain(&behind).copied().collect();
+    if let Some((tries, operand)) = atomic.and_then(|i| waiting_loop(&around, i.ip())).filter(|(i, _)| is_atomic(i)) {
+        return Some(found(&tries, HotspotClass::Reread, operand));
+    }
     if let Some(instruction) = atomic {
         let upto = before.iter().position(|i| i.ip() == instruction.ip()).unwrap_or(before.len());
         let operand = operand(instruction, &before[..upto]);
@@ -153,15 +158,13 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
         let watched = watched(&pause, &following(binary, pause.ip()), &before);
         return Some(found(&pause, HotspotClass::Pause, watched));
     }
-    let near = &before[before.len().saturating_sub(LOOP)..];
-    let around: Vec<Instruction> = near.iter().chain(&behind).copied().collect();
     let (read, operand) = waiting_loop(&around, ip)?;
     Some(found(&read, HotspotClass::Reread, operand))
 }
 
 /// The first read of memory in a short loop that does the same in every round until another thread changes what it
-/// reads: it writes no memory, calls nothing, and no register is carried from one round to the next. With it the fixed
-/// address that is read, if there is one.
+/// reads: it writes no memory but by trying to take a lock, calls nothing, and no register is carried from one round to
+/// the next. With it the fixed address that is read, if there is one.
 fn waiting_loop(around: &[Instruction], ip: u64) -> Option<(Instruction, Option<u64>)> {
     let is_jump = |i: &Instruction| i.is_jcc_short_or_near() || i.is_jmp_short_or_near();
     let is_back = |i: &&Instruction| is_jump(i) && i.ip() >= ip && i.near_branch_target() <= ip;
@@ -177,9 +180,14 @@ fn waiting_loop(around: &[Instruction], ip: u64) -> Option<(Instruction, Option<
             return None;
         }
         let info = factory.info(instruction);
+        let tries = tries_to_take(instruction);
         for memory in info.used_memory() {
-            if !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess)
-            {
+            if tries {
+                read = read.or(Some(*instruction));
+            } else if !matches!(
+                memory.access(),
+                OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess
+            ) {
                 return None;
             }
             if memory.access() == OpAccess::Read {
@@ -197,6 +205,13 @@ fn waiting_loop(around: &[Instruction], ip: u64) -> Option<(Instruction, Option<
     let read = read.filter(|_| !carried.iter().any(|one| written.contains(one)))?;
     let before: Vec<Instruction> = around.iter().copied().take_while(|i| i.ip() < read.ip()).collect();
     Some((read, operand(&read, &before)))
+}
+
+/// Whether it writes what it writes to find out what was there: a loop around it goes on until another thread has
+/// released a lock.
+fn tries_to_take(instruction: &Instruction) -> bool {
+    let tries = matches!(instruction.mnemonic(), Mnemonic::Xchg | Mnemonic::Cmpxchg | Mnemonic::Bts | Mnemonic::Btr);
+    tries && is_atomic(instruction)
 }
 
 fn found(instruction: &Instruction, class: HotspotClass, operand: Option<u64>) -> Found {

@@ -65,6 +65,8 @@ fn atomics_and_pauses_are_found_with_their_variables() {
         ("spin", Some(HotspotClass::Pause), Some(("g_flag", 0))),
         ("await_flag", Some(HotspotClass::Reread), Some(("g_flag", 0))),
         ("await_there", Some(HotspotClass::Reread), None),
+        ("take", Some(HotspotClass::Reread), Some(("g_taken", 0))),
+        ("raise_by", Some(HotspotClass::Atomic), Some(("g_most", 0))),
         ("sum_up", None, None),
         ("last_of", None, None),
         ("plain", None, None),
@@ -75,6 +77,12 @@ fn atomics_and_pauses_are_found_with_their_variables() {
     }
     let found = suspects(&binary, "count_hit");
     assert!(found[0].text.starts_with("lock ") && found[0].text.contains("(%rip)"), "{found:?}");
+    // The first try is not in the loop.
+    let polite = suspects(&binary, "take_politely");
+    assert!(
+        polite.iter().any(|f| f.class == HotspotClass::Reread && f.text.starts_with("lock cmpxchg")),
+        "{polite:x?}"
+    );
     let spin = suspects(&binary, "spin");
     assert!(spin[0].text == "pause", "{spin:?}");
 }
