@@ -9,13 +9,19 @@
 //! - for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else, by the path; less than half
 //!   of a CPU is busy.
 //!
+//! Or tasks of an executor of Java or Python wait for results of others until they have waited long enough: at least
+//! [`LEAST_RESULTS`] waits of [`LEAST_WAITERS`] threads or more run out, half of them or more, and for [`LEAST_STILL`] of
+//! the elapsed time the program waits for that and nothing else. Nobody is left to run what they wait for.
+//!
 //! The severity is that share of the elapsed time. The place is where most of the waits are.
 //!
 //! How it can be wrong: several threads that do something in turn after always the same pause, and make the pause by a
 //! condition that is signalled for other things as well.
 
+use std::collections::BTreeSet;
+
 use super::weigh::{self, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, alone};
+use super::{Cure, Finding, Kind, Rule, alone, runtime};
 use crate::facts::{Facts, Leaf, LockFacts, LockNumber, Primitive, Site};
 
 pub(super) const RULE: Rule = Rule {
@@ -25,6 +31,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 pub(super) const LEAST_TIMEOUTS: u64 = 50;
+pub(super) const LEAST_RESULTS: u64 = 8;
 pub(super) const LEAST_WAITERS: usize = 2;
 pub(super) const LOWER_PART: f64 = 0.2;
 pub(super) const LEAST_ALIKE: f64 = 0.75;
@@ -34,7 +41,44 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if weigh::cpu_ns(facts) * 2 >= facts.span_ns() {
         return Vec::new();
     }
-    facts.numbered_locks().filter_map(|(number, lock)| of_condition(facts, number, lock)).collect()
+    let conditions = facts.numbered_locks().filter_map(|(number, lock)| of_condition(facts, number, lock));
+    conditions.chain(of_results(facts)).collect()
+}
+
+/// Tasks that wait for other tasks of their pool, all of whose threads do.
+fn of_results(facts: &Facts) -> Option<Finding> {
+    let is_result = |lock: &&LockFacts| lock.wait_sites.first().is_some_and(runtime::waits_in_task_for_result);
+    let locks: Vec<&LockFacts> = facts.locks.iter().filter(is_result).collect();
+    let sum = |of: fn(&LockFacts) -> u64| locks.iter().map(|lock| of(lock)).sum::<u64>();
+    let (waits, timeouts) = (sum(|lock| lock.waits), sum(|lock| lock.timeouts));
+    let waiters: BTreeSet<_> = locks.iter().flat_map(|lock| &lock.waiters).map(|(tid, _)| *tid).collect();
+    if timeouts < LEAST_RESULTS || timeouts * 2 < waits || waiters.len() < LEAST_WAITERS {
+        return None;
+    }
+    let still = still_share(facts, runtime::waits_in_task_for_result);
+    let longest = locks.iter().max_by_key(|lock| lock.wait_ns.sum_ns())?;
+    let place = longest.wait_sites.first()?.clone();
+    (still >= LEAST_STILL).then(|| Finding {
+        severity: still,
+        bound: Some(1.0 / (1.0 - still)),
+        subjects: weigh::function_subject(&place),
+        place: Some(place),
+        evidence: vec![
+            part("still_share", still),
+            ns("patience_ns", longest.wait_ns.max_ns()),
+            rate("timeouts_per_s", weigh::per_s(timeouts, facts.span_ns())),
+            count("timeouts", timeouts),
+            count("waiters", waiters.len() as u64),
+        ],
+        ..Finding::new(Kind::LostWakeups, Cure::WakeWhoCanGoOn, weigh::record_again())
+    })
+}
+
+/// For how much of the elapsed time the program waits for sleeps at such places.
+fn still_share(facts: &Facts, is_there: impl Fn(&Site) -> bool) -> f64 {
+    let stands = facts.path.parts.iter().filter(|part| matches!(part.leaf, Leaf::Sleep | Leaf::Unknown));
+    let still_ns = stands.filter(|part| part.site.as_ref().is_some_and(&is_there)).map(|part| part.ns).sum();
+    weigh::share(still_ns, facts.span_ns()).min(1.0)
 }
 
 fn of_condition(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
@@ -44,9 +88,7 @@ fn of_condition(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<F
     }
     let patience_ns = patience(lock)?;
     let waits_there = |site: &Site| lock.wait_sites.iter().any(|of_lock| alone::is_same(site, of_lock));
-    let stands = facts.path.parts.iter().filter(|part| matches!(part.leaf, Leaf::Sleep | Leaf::Unknown));
-    let still_ns = stands.filter(|part| part.site.as_ref().is_some_and(waits_there)).map(|part| part.ns).sum();
-    let still = weigh::share(still_ns, facts.span_ns()).min(1.0);
+    let still = still_share(facts, waits_there);
     (still >= LEAST_STILL).then(|| Finding {
         severity: still,
         bound: Some(1.0 / (1.0 - still)),

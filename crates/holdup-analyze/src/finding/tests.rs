@@ -3069,6 +3069,34 @@ fn missed() -> Facts {
     facts
 }
 
+/// Two tasks of an executor wait for results of others until they have waited for half a second.
+fn in_vain() -> Facts {
+    let mut facts = missed();
+    let path = ["FutureTask.get", "Report.total", "java.util.concurrent.ThreadPoolExecutor.runWorker"];
+    let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+    let in_task = Site { call_path, ..Site::default() };
+    facts.path.parts.iter_mut().for_each(|part| part.site = Some(in_task.clone()));
+    let lock = &mut facts.locks[0];
+    (lock.waits, lock.timeouts, lock.wakes) = (16, 8, 0);
+    lock.wait_sites = vec![in_task];
+    facts
+}
+
+#[test]
+fn tasks_that_wait_for_their_own_pool_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::LostWakeups,
+        in_vain,
+        &[
+            ("most get their results", |facts| facts.locks[0].waits = 17),
+            ("they wait rarely", |facts| (facts.locks[0].waits, facts.locks[0].timeouts) = (7, 7)),
+            ("one task waits", |facts| _ = facts.locks[0].waiters.pop()),
+            ("others work meanwhile", |facts| facts.path.parts[1].ns = 99 * MS),
+            ("they are no tasks", |facts| _ = facts.locks[0].wait_sites[0].call_path.pop()),
+        ],
+    );
+}
+
 #[test]
 fn lost_wakeups_at_their_thresholds() {
     holds_at_its_thresholds(

@@ -1,7 +1,9 @@
 //! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made
 //! of (the path).
 
-use holdup_analyze::{Account, AccountState, Blame, Facts, Leaf, LockNumber, Role};
+use holdup_analyze::{
+    Account, AccountState, Blame, Facts, Frame, GoroutineGroup, GoroutineState, Leaf, LockNumber, PathPart, Role, Site,
+};
 
 use super::super::document::{Column, Document, Table};
 use super::super::number;
@@ -234,7 +236,7 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
 /// What decides how long a program without findings takes, if that is plain to see: `one thread alone has 95% of the
 /// CPU time`.
 pub fn decides(facts: &Facts) -> Option<String> {
-    one_alone(facts).or_else(|| sleeps(facts))
+    one_alone(facts).or_else(|| sleeps(facts)).or_else(|| others(facts))
 }
 
 /// What threads of a program without findings mostly wait for, and what to do about what [decides](decides):
@@ -250,6 +252,7 @@ pub fn mostly(facts: &Facts) -> Option<String> {
         Some(_) => format!("{told}. {LOOK_NO_MORE}"),
         None => LOOK_NO_MORE.to_owned(),
     });
+    let asleep = asleep.or_else(|| goroutines_asleep(facts).map(|told| format!("{told} {LOOK_NO_MORE}")));
     let words: Vec<String> = waiting.into_iter().chain(alone).chain(asleep).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -262,8 +265,50 @@ fn one_alone(facts: &Facts) -> Option<String> {
     let hands_on = facts.threads.len() == 2 && busiest.tid.0 != busiest.pid.0;
     let works = busiest.on_cpu_ns * 2 >= facts.span_ns() && (facts.threads.len() >= 3 || hands_on);
     let much = share(busiest.on_cpu_ns, facts.totals.on_cpu_ns);
-    (works && much >= NEARLY_ALL)
-        .then(|| format!("{} alone has {} of the CPU time", name::thread(facts, busiest.tid), number::percent(much)))
+    let samples = busiest.user_samples + busiest.kernel_samples;
+    let mostly = busiest.hot_sites.first().filter(|site| site.count * 2 >= samples && samples > 0);
+    let mostly = mostly.and_then(Site::caller).filter(|frame| frame.role == Role::Program);
+    (works && much >= NEARLY_ALL).then(|| {
+        let place = mostly.map(|frame| format!(", mostly in {}", name::place(frame))).unwrap_or_default();
+        format!("{} alone has {} of the CPU time{place}", name::thread(facts, busiest.tid), number::percent(much))
+    })
+}
+
+/// Where goroutines sleep, if many of them do at a time: which of the sleeps wait for something shows in no look.
+fn goroutines_asleep(facts: &Facts) -> Option<String> {
+    const LEAST_ASLEEP: f64 = 0.2;
+    let groups = || facts.goroutines.iter().flat_map(|of| &of.doing);
+    let all: f64 = groups().map(|group| group.mean).sum();
+    let frame = |group: &&GoroutineGroup| group.site.caller().filter(|frame| frame.role == Role::Program).cloned();
+    let asleep = groups().filter(|group| group.state == GoroutineState::Sleep && group.mean >= LEAST_ASLEEP * all);
+    let (mean, frame) = asleep
+        .filter_map(|group| Some((group.mean, frame(&group)?)))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some(format!("{} of {} goroutines sleep in {}.", number::ratio(mean), number::ratio(all), name::place(&frame)))
+}
+
+/// What the elapsed time of a program that has ended mostly goes by with, if that is waits for other ends, as of
+/// connections and pipes.
+fn others(facts: &Facts) -> Option<String> {
+    // Who waits for whatever comes has nothing to do.
+    const OTHER_WAITS: [&str; 4] = ["poll", "select", "wait4", "waitid"];
+    let ended = facts.threads.iter().any(|thread| thread.exited && thread.tid.0 == thread.pid.0);
+    let waits = |part: &&PathPart| {
+        let is_other = |name: &str| OTHER_WAITS.iter().any(|one| name.contains(one));
+        let other = |frame: &Frame| frame.function.as_deref().is_some_and(is_other);
+        part.leaf == Leaf::Outside && part.site.as_ref().is_some_and(|site| !site.call_path.iter().any(other))
+    };
+    let parts = || facts.path.parts.iter().filter(waits);
+    let much = share(parts().map(|part| part.ns).sum(), facts.span_ns());
+    let longest = parts().max_by_key(|part| part.ns)?.site.as_ref()?;
+    let frame = longest.caller().filter(|frame| frame.role == Role::Program)?;
+    (ended && much >= 0.5).then(|| {
+        format!(
+            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {}",
+            number::percent(much),
+            name::place(frame)
+        )
+    })
 }
 
 const LOOK_NO_MORE: &str = "If the sleeps look whether something is done, wait for that instead.";
@@ -285,7 +330,7 @@ fn sleeps(facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_analyze::{Path, PathPart, Site, ThreadFacts};
+    use holdup_analyze::{Path, ThreadFacts};
     use holdup_trace::{Pid, Tid};
 
     use super::super::specimen::frame;
@@ -309,6 +354,45 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_named_where_an_ended_program_mostly_waits_for_them() {
+        let facts = |function, ns| {
+            let site = Site { call_path: vec![frame(function, None, "/bin/shop", Role::Program)], ..Site::default() };
+            let part = PathPart { thread: Tid(7), leaf: Leaf::Outside, file: None, ns, site: Some(site) };
+            let main = ThreadFacts { tid: Tid(7), pid: Pid(7), exited: true, ..ThreadFacts::default() };
+            Facts {
+                end_ns: 100,
+                path: Path { parts: vec![part], ..Path::default() },
+                threads: vec![main],
+                ..Facts::default()
+            }
+        };
+        let half = facts("ask_price", 50);
+        assert!(decides(&half).is_some_and(|told| told.starts_with("50%") && told.ends_with("in ask_price")));
+        assert_eq!(decides(&facts("ask_price", 49)), None);
+        assert_eq!(decides(&facts("poll_events", 50)), None, "it waits for whatever comes");
+        let mut serves = half;
+        serves.threads[0].exited = false;
+        assert_eq!(decides(&serves), None, "a server has nothing to do");
+    }
+
+    #[test]
+    fn goroutines_that_sleep_are_told_where_they_are_many() {
+        let facts = |state, mean| {
+            let group = |function, state, mean| {
+                let call_path = vec![frame(function, None, "/bin/shop", Role::Program)];
+                GoroutineGroup { state, site: Site { call_path, ..Site::default() }, mean }
+            };
+            let doing = vec![group("main.stage", state, mean), group("main.feed", GoroutineState::Receive, 8.0)];
+            let goroutines = vec![holdup_analyze::GoroutineFacts { doing, ..Default::default() }];
+            Facts { end_ns: 100, goroutines, ..Facts::default() }
+        };
+        let told = mostly(&facts(GoroutineState::Sleep, 2.0)).unwrap_or_default();
+        assert!(told.contains("goroutines sleep in main.stage") && told.ends_with(LOOK_NO_MORE), "{told}");
+        assert_eq!(mostly(&facts(GoroutineState::Sleep, 1.9)), None);
+        assert_eq!(mostly(&facts(GoroutineState::Send, 2.0)), None);
+    }
+
+    #[test]
     fn who_has_nearly_all_of_the_work_is_named() {
         let thread = |tid, on_cpu_ns| ThreadFacts {
             tid: Tid(tid),
@@ -320,6 +404,10 @@ mod tests {
             Facts { end_ns: 100, threads: vec![thread(1, 2), thread(2, 90), thread(3, 8)], ..Facts::default() };
         facts.totals.on_cpu_ns = 100;
         assert_eq!(decides(&facts).as_deref(), Some("pack (2) alone has 90% of the CPU time"));
+        let hot = Site { call_path: vec![frame("squeeze", None, "/bin/pack", Role::Program)], count: 5, ns: 0 };
+        (facts.threads[1].hot_sites, facts.threads[1].user_samples) = (vec![hot], 10);
+        assert!(decides(&facts).is_some_and(|told| told.ends_with("of the CPU time, mostly in squeeze")));
+        facts.threads[1].hot_sites[0].count = 4;
         facts.totals.on_cpu_ns = 106;
         assert_eq!(one_alone(&facts), None, "less");
         (facts.totals.on_cpu_ns, facts.end_ns) = (100, 181);

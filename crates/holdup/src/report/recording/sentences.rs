@@ -348,6 +348,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "threads_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
             value(finding, "run_ns_mean").map(number::time_ns).unwrap_or_default()
         ),
+        Kind::LostWakeups if value(finding, "wakes").is_none() => format!(
+            "Tasks wait in {subject} for tasks of their own pool, which has no thread left to run them, until the waits \
+             run out, after {} each: {much} of the elapsed time.",
+            value(finding, "patience_ns").map(number::time_ns).unwrap_or_default()
+        ),
         Kind::LostWakeups => format!(
             "Nobody goes on until waits for {subject} run out, after {} each, for {much} of the elapsed time: its \
              signals miss who could go on{}.",
