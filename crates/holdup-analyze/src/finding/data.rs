@@ -273,6 +273,8 @@ pub enum Cure {
     LeaveInterpreter,
     /// Make less garbage, give the collector room, or take another.
     LessGarbage,
+    /// Leave it to the runtime when to collect garbage.
+    CollectUnasked,
     /// A file, pipe or socket for each thread, or one thread that serves all.
     OwnObjects,
     /// Threads that are kept and used again.

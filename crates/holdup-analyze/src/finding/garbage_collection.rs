@@ -12,6 +12,10 @@
 //! compiled code allocates in place), where they have most samples. The severity is the larger of the two shares of the
 //! working time.
 //!
+//! Or the program asks for its collections: a thread waits in `System.gc` for [`LEAST_ASKED`] of the elapsed time, or
+//! half of the collector's samples are below what `gc.collect` of Python or `GC.start` of Ruby calls. Then the place is
+//! who asks.
+//!
 //! How it can be wrong: Java's machine stops its threads for other reasons too (to deoptimize code, to take a dump),
 //! rarely for so long. What allocating costs beside collecting is not counted.
 
@@ -30,6 +34,7 @@ pub(super) const LEAST_STOPPED: f64 = 0.1;
 pub(super) const LEAST_CPU: f64 = 0.2;
 pub(super) const LEAST_SAMPLES: u64 = 100;
 const LEAST_NS: u64 = 20 * MS;
+pub(super) const LEAST_ASKED: f64 = 0.1;
 
 /// A runtime's functions that collect, none of which calls another of them, and how to give it more room.
 struct Collector {
@@ -41,6 +46,8 @@ struct Collector {
     module: &'static str,
     /// Functions that allocate.
     allocates: &'static [&'static str],
+    /// Functions by which a program asks it to collect.
+    asked: &'static [&'static str],
     /// What `holdup try` varies.
     switch: Option<&'static str>,
 }
@@ -51,6 +58,7 @@ const COLLECTORS: [Collector; 6] = [
         idle: &["runtime.gcDrainMarkWorkerIdle"],
         module: "",
         allocates: &["runtime.mallocgc", "runtime.growslice", "runtime.newobject"],
+        asked: &[],
         switch: Some("--env GOGC=200,400"),
     },
     Collector {
@@ -58,6 +66,7 @@ const COLLECTORS: [Collector; 6] = [
         idle: &[],
         module: "",
         allocates: &["v8::internal::Heap::CollectGarbage"],
+        asked: &[],
         switch: None,
     },
     Collector {
@@ -65,6 +74,7 @@ const COLLECTORS: [Collector; 6] = [
         idle: &[],
         module: "python",
         allocates: &["_PyObject_GC_Alloc", "_PyObject_GC_New", "gc_collect_main"],
+        asked: &["gc_collect_impl"],
         switch: None,
     },
     Collector {
@@ -72,6 +82,7 @@ const COLLECTORS: [Collector; 6] = [
         idle: &[],
         module: "ruby",
         allocates: &["newobj_slowpath", "objspace_xmalloc"],
+        asked: &["gc_start_internal"],
         switch: None,
     },
     Collector {
@@ -79,6 +90,7 @@ const COLLECTORS: [Collector; 6] = [
         idle: &[],
         module: "coreclr",
         allocates: &["JIT_New"],
+        asked: &[],
         switch: Some("--env COMPlus_gcServer=1 --env COMPlus_gcConcurrent=0"),
     },
     // .NET's collector for servers, which has a heap for each CPU.
@@ -87,6 +99,7 @@ const COLLECTORS: [Collector; 6] = [
         idle: &[],
         module: "coreclr",
         allocates: &["JIT_New"],
+        asked: &[],
         switch: Some("--env COMPlus_gcConcurrent=0"),
     },
 ];
@@ -106,17 +119,31 @@ fn of_java(facts: &Facts) -> Option<Finding> {
     let stops = stopped_share >= LEAST_STOPPED && stopped_ns >= LEAST_NS;
     let takes = collector_share >= LEAST_CPU && weigh::samples(facts) >= LEAST_SAMPLES;
     let works = |thread: &&ThreadFacts| thread.pid == collector.pid && !runtime::is_of_java(&thread.name);
+    let asker = asks_java(facts);
+    let (cure, proof) = match asker {
+        Some(_) => (Cure::CollectUnasked, weigh::try_with("--env JAVA_TOOL_OPTIONS=-XX:+DisableExplicitGC")),
+        None => (Cure::LessGarbage, other_collector(facts)),
+    };
     (stops || takes).then(|| Finding {
         severity: stopped_share.max(weigh::of_work(facts, collector_share)),
         subjects: process(facts, collector.pid),
-        place: weigh::hottest(facts.threads.iter().filter(works)),
+        place: asker.or_else(|| weigh::hottest(facts.threads.iter().filter(works))),
         evidence: vec![
             part("stopped_share", stopped_share),
             part("collector_share", collector_share),
             ns("stopped_ns", stopped_ns),
         ],
-        ..Finding::new(Kind::GarbageCollection, Cure::LessGarbage, other_collector(facts))
+        ..Finding::new(Kind::GarbageCollection, cure, proof)
     })
+}
+
+/// Where a thread of Java mostly waits for collections that it asks for.
+fn asks_java(facts: &Facts) -> Option<Site> {
+    let asks = |site: &&Site| leads_through(&site.call_path, |name| name == "java.lang.System.gc");
+    let sites = || facts.locks.iter().flat_map(|lock| &lock.wait_sites).filter(asks);
+    let asked_ns: u64 = sites().map(|site| site.ns).sum();
+    let is_much = weigh::share(asked_ns, facts.span_ns()) >= LEAST_ASKED;
+    sites().max_by_key(|site| site.ns).filter(|_| is_much).cloned()
 }
 
 /// Runtimes whose collector is known by its functions.
@@ -136,16 +163,18 @@ fn by_functions(facts: &Facts) -> Option<Finding> {
     let (collector, hits) = taken.max_by_key(|(_, hits)| *hits)?;
     let collector_share = weigh::share(hits, samples).min(1.0);
     let is_much = samples >= LEAST_SAMPLES && collector_share >= LEAST_CPU;
+    let asker = sampled_in(facts, collector.asked).filter(|_| below(collector.asked, collector) * 2 >= hits);
+    let (cure, proof) = match asker {
+        Some(_) => (Cure::CollectUnasked, weigh::record_again()),
+        None => (Cure::LessGarbage, collector.switch.map_or_else(weigh::record_again, weigh::try_with)),
+    };
     is_much.then(|| Finding {
         severity: weigh::of_work(facts, collector_share),
         subjects: facts.processes.first().map_or_else(Vec::new, |process| self::process(facts, process.pid)),
-        place: allocates_at(facts, collector),
+        place: asker
+            .or_else(|| sampled_in(facts, collector.allocates).or_else(|| weigh::hottest(facts.threads.iter()))),
         evidence: vec![part("collector_share", collector_share)],
-        ..Finding::new(
-            Kind::GarbageCollection,
-            Cure::LessGarbage,
-            collector.switch.map_or_else(weigh::record_again, weigh::try_with),
-        )
+        ..Finding::new(Kind::GarbageCollection, cure, proof)
     })
 }
 
@@ -161,13 +190,12 @@ fn is_stopped(facts: &Facts, row: &Blame) -> bool {
     collects && !of_machine(row.waiter) && matches!(row.leaf, Leaf::Running | Leaf::Cpu | Leaf::Yielding | Leaf::Memory)
 }
 
-/// Where the program has most samples below what allocates; else where it has most.
-fn allocates_at(facts: &Facts, collector: &Collector) -> Option<Site> {
-    let allocates = |site: &&Site| {
-        leads_through(&site.call_path, |name| collector.allocates.iter().any(|start| is_function(name, start)))
-    };
-    let sites = || facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(|site| site.caller().is_some());
-    sites().filter(allocates).max_by_key(|site| site.count).cloned().or_else(|| weigh::hottest(facts.threads.iter()))
+/// Where the program has most samples below one of these functions.
+fn sampled_in(facts: &Facts, functions: &[&str]) -> Option<Site> {
+    let below =
+        |site: &&Site| leads_through(&site.call_path, |name| functions.iter().any(|start| is_function(name, start)));
+    let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(|site| site.caller().is_some());
+    sites.filter(below).max_by_key(|site| site.count).cloned()
 }
 
 fn process(facts: &Facts, pid: Pid) -> Vec<Subject> {

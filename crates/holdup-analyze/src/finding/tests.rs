@@ -3214,6 +3214,33 @@ fn a_stop_of_all_threads_of_java_at_its_thresholds() {
     assert_eq!(judge(Kind::GarbageCollection, &facts)[0].proof.words, ["record"], "two collectors are an error");
 }
 
+#[test]
+fn who_asks_for_collections_is_told() {
+    let asked = |ns| {
+        let mut facts = stopped();
+        let call_path = ["java.lang.System.gc", "Sessions.tidy"].map(|name| Frame::named(name, Role::Program)).to_vec();
+        let asks = Site { call_path, count: 5, ns };
+        facts.locks.push(LockFacts { wait_sites: vec![site("take"), asks], ..LockFacts::default() });
+        judge(Kind::GarbageCollection, &facts).remove(0)
+    };
+    assert_eq!((asked(100 * MS).cure, asked(99 * MS).cure), (Cure::CollectUnasked, Cure::LessGarbage));
+    assert!(asked(100 * MS).proof.words[2].ends_with("-XX:+DisableExplicitGC"));
+    assert_eq!(asked(100 * MS).place.map(|place| place.ns), Some(100 * MS));
+    let python = |asked| {
+        let mut facts = collecting();
+        let code = |function: &str, inclusive| {
+            let module = "/usr/bin/python3.11".into();
+            Code { frame: Frame { module, ..Frame::named(function, Role::Runtime) }, hits: 0, inclusive }
+        };
+        facts.symbols = vec![code("gc_collect_main", 100), code("gc_collect_impl", asked)];
+        let mut tidy = site("tidy");
+        tidy.call_path.insert(0, Frame::named("gc_collect_impl", Role::Runtime));
+        facts.threads[1].hot_sites = vec![site("parse"), tidy];
+        judge(Kind::GarbageCollection, &facts).remove(0).cure
+    };
+    assert_eq!((python(50), python(49)), (Cure::CollectUnasked, Cure::LessGarbage));
+}
+
 /// The collector of Go has a fifth of the samples.
 fn collecting() -> Facts {
     let mut facts = quiet(3);

@@ -252,7 +252,7 @@ pub fn mostly(facts: &Facts) -> Option<String> {
         Some(_) => format!("{told}. {LOOK_NO_MORE}"),
         None => LOOK_NO_MORE.to_owned(),
     });
-    let asleep = asleep.or_else(|| goroutines_asleep(facts).map(|told| format!("{told} {LOOK_NO_MORE}")));
+    let asleep = asleep.or_else(|| goroutines_asleep(facts).map(|told| format!("{told}. {LOOK_NO_MORE}")));
     let words: Vec<String> = waiting.into_iter().chain(alone).chain(asleep).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -275,7 +275,7 @@ fn one_alone(facts: &Facts) -> Option<String> {
 }
 
 /// Where goroutines sleep, if many of them do at a time: which of the sleeps wait for something shows in no look.
-fn goroutines_asleep(facts: &Facts) -> Option<String> {
+pub fn goroutines_asleep(facts: &Facts) -> Option<String> {
     const LEAST_ASLEEP: f64 = 0.2;
     let groups = || facts.goroutines.iter().flat_map(|of| &of.doing);
     let all: f64 = groups().map(|group| group.mean).sum();
@@ -284,7 +284,7 @@ fn goroutines_asleep(facts: &Facts) -> Option<String> {
     let (mean, frame) = asleep
         .filter_map(|group| Some((group.mean, frame(&group)?)))
         .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    Some(format!("{} of {} goroutines sleep in {}.", number::ratio(mean), number::ratio(all), name::place(&frame)))
+    Some(format!("{} of {} goroutines sleep in {}", number::ratio(mean), number::ratio(all), name::place(&frame)))
 }
 
 /// What the elapsed time of a program that has ended mostly goes by with, if that is waits for other ends, as of
@@ -311,7 +311,8 @@ fn others(facts: &Facts) -> Option<String> {
     })
 }
 
-const LOOK_NO_MORE: &str = "If the sleeps look whether something is done, wait for that instead.";
+/// What to do about them.
+pub const LOOK_NO_MORE: &str = "If the sleeps look whether something is done, wait for that instead.";
 
 /// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
 /// for something, no recording shows. Where one sleeps while others work, nothing goes by with it.

@@ -378,13 +378,17 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
              faster."
         ),
         Kind::GarbageCollection => format!(
-            "Collecting garbage costs {much} of the working time of {subject}{}.",
+            "Collecting garbage costs {much} of the working time of {subject}{}{}.",
             match value(finding, "stopped_share").filter(|share| *share >= 0.05) {
                 Some(share) => format!(": its threads are stopped for {} of it", number::percent(share)),
                 None => format!(
                     ": the collector has {} of the CPU time",
                     value(finding, "collector_share").map(number::percent).unwrap_or_default()
                 ),
+            },
+            match finding.cure {
+                Cure::CollectUnasked => format!(", and the program asks for it{}", under(finding)),
+                _ => String::new(),
             }
         ),
     }
@@ -888,6 +892,9 @@ fn cure(cure: Cure) -> &'static str {
         }
         Cure::LeaveInterpreter => {
             "Use processes, do the heavy part in code that releases the lock, or run an interpreter without it."
+        }
+        Cure::CollectUnasked => {
+            "Leave it to the runtime when to collect: take out the call (System.gc, gc.collect, GC.start), or make it rare."
         }
         Cure::LessGarbage => {
             "Allocate less and keep less, give the collector more room (-Xmx, GOGC, --max-semi-space-size), or take \

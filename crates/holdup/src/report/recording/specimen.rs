@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 37] = [
+    const CURES: [Cure; 38] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -284,6 +284,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::BlockInsteadOfLooking,
         Cure::LeaveInterpreter,
         Cure::LessGarbage,
+        Cure::CollectUnasked,
         Cure::OwnObjects,
         Cure::KeepThreads,
         Cure::WidenAffinity,

@@ -43,7 +43,12 @@ pub fn screen(recording: &Recording) -> Document {
                 }
                 screen.paragraph(looked_at(facts));
             }
-            doubts => doubts.iter().skip(1).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt)))),
+            doubts => {
+                if account::goroutines_asleep(facts).is_some() {
+                    screen.paragraph(account::LOOK_NO_MORE);
+                }
+                doubts.iter().skip(1).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt))));
+            }
         }
     }
     findings(&mut screen, recording);
@@ -66,6 +71,10 @@ pub fn headline(recording: &Recording) -> String {
             format!("No thread of {} ran while it was recorded.", program(facts))
         }
         None => match recording.report.doubts.first() {
+            Some(Doubt::Tasks { looked: true, .. }) if account::goroutines_asleep(facts).is_some() => format!(
+                "No findings, but {} and others mostly wait for each other.",
+                account::goroutines_asleep(facts).unwrap_or_default()
+            ),
             Some(doubt) => format!("No findings, but that is no all-clear: {}.", doubted(doubt)),
             None => match account::decides(facts) {
                 Some(what) => format!("No findings, but {what}."),
