@@ -122,6 +122,8 @@ kinds! {
         CpuAffinity = "cpu-affinity",
         /// Nobody goes on until timed waits for a condition run out.
         LostWakeups = "lost-wakeups",
+        /// CPU time goes to turning messages into bytes and back.
+        CopiedMessages = "copied-messages",
     }
 }
 
@@ -141,6 +143,7 @@ impl Kind {
                 | WastedWakeups
                 | PageFaults
                 | YieldStorm
+                | CopiedMessages
         )
     }
 }
@@ -265,6 +268,8 @@ pub enum Cure {
     LetLoopGoOn,
     /// Wait to be woken.
     WaitInsteadOfPolling,
+    /// Send less, or share it.
+    SendLess,
     /// More in each task for another process.
     LargerTasks,
     /// Let goroutines sleep until there is something.

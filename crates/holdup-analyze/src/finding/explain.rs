@@ -115,6 +115,17 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::KernelHeavy, always),
     (Kind::KernelLock, Kind::ExcessiveSwitching, always),
     (Kind::KernelLock, Kind::IoBound, costs_more),
+    // Objects are made for each message, and nobody can work while they are.
+    (Kind::CopiedMessages, Kind::GarbageCollection, always),
+    (Kind::CopiedMessages, Kind::InterpreterLock, always),
+    (Kind::CopiedMessages, Kind::Allocator, always),
+    (Kind::CopiedMessages, Kind::PageFaults, always),
+    (Kind::CopiedMessages, Kind::KernelHeavy, always),
+    (Kind::CopiedMessages, Kind::ExcessiveSwitching, always),
+    (Kind::CopiedMessages, Kind::PingPong, always),
+    (Kind::CopiedMessages, Kind::SlowStage, costs_more),
+    (Kind::CopiedMessages, Kind::SerialPhase, costs_more),
+    (Kind::CopiedMessages, Kind::SmallPool, costs_more),
     // Too many threads for the CPUs that they may use.
     (Kind::CpuAffinity, Kind::Oversubscription, always),
     (Kind::CpuAffinity, Kind::ExcessiveSwitching, switches_for_want_of_cpus),

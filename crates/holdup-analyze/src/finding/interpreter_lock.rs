@@ -5,7 +5,8 @@
 //! - waits take at least [`LEAST_WAIT_SHARE`] of the threads' working time, [`LEAST_WAIT_NS`] in all, without those
 //!   whose holder's CPU other threads of the program had;
 //! - somebody waits for it for [`LEAST_CONTENDED`] of the recording;
-//! - the CPUs have [`LEAST_SLACK`] of their time left: where code that releases the lock fills them, it is in nobody's way;
+//! - the CPUs have [`LEAST_SLACK`] of their time left: where code that releases the lock fills them, it is in nobody's
+//!   way;
 //! - while somebody waits for it, the program runs for at least [`LEAST_RUNNING`] of the time: who has it runs, but for
 //!   what other programs take of the CPUs;
 //! - who has it waits for other locks for less than [`MOST_WAITING`] of that time: then those hold the threads up, or

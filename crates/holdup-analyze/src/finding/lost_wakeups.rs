@@ -10,8 +10,8 @@
 //!   of a CPU is busy.
 //!
 //! Or tasks of an executor of Java or Python wait for results of others until they have waited long enough: at least
-//! [`LEAST_RESULTS`] waits of [`LEAST_WAITERS`] threads or more run out, half of them or more, and for [`LEAST_STILL`] of
-//! the elapsed time the program waits for that and nothing else. Nobody is left to run what they wait for.
+//! [`LEAST_RESULTS`] waits of [`LEAST_WAITERS`] threads or more run out, half of them or more, and for [`LEAST_STILL`]
+//! of the elapsed time the program waits for that and nothing else. Nobody is left to run what they wait for.
 //!
 //! The severity is that share of the elapsed time. The place is where most of the waits are.
 //!

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod alone;
+mod copied_messages;
 mod cpu_affinity;
 mod data;
 mod deadlock;
@@ -88,6 +89,7 @@ const RULES: &[Rule] = &[
     thread_churn::RULE,
     cpu_affinity::RULE,
     lost_wakeups::RULE,
+    copied_messages::RULE,
 ];
 
 /// What costs less is not worth a line.
@@ -149,6 +151,9 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
     use Kind::*;
     let left = 1.0 - finding.severity;
     match finding.kind {
+        // What is not sent is neither made nor waited for.
+        CopiedMessages => 0.0,
+        _ if finding.cure == Cure::LargerTasks => 0.0,
         HotAtomic => left.min(1.0 - weigh::value(finding, "samples_share")).min(weigh::useful(facts)),
         PingPong => left.min(weigh::useful(facts) * (1.0 - weigh::idle(facts))),
         KernelHeavy | ThreadChurn => left.min(weigh::of_program(facts)),

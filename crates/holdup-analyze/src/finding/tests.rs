@@ -1425,6 +1425,7 @@ const BASES: &[Base] = &[
     (Kind::CpuAffinity, confined),
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),
+    (Kind::CopiedMessages, copying),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.
@@ -2726,7 +2727,7 @@ fn tiny_tasks() -> Facts {
         module: "/usr/lib/python3.11/multiprocessing/pool.py".into(),
         ..Frame::named("Pool._handle_results", Role::Runtime)
     };
-    let handing = |path| Site { call_path: path, ns: 10 * MS, count: 1, ..Site::default() };
+    let handing = |path| Site { call_path: path, ns: 10 * MS, count: 1 };
     let own = Frame::named("grade_all", Role::Program);
     let other = Site { ns: 20 * MS, ..site("report") };
     facts.locks[0].wait_sites = vec![handing(vec![library.clone()]), handing(vec![library, own]), other];
@@ -3239,6 +3240,49 @@ fn who_asks_for_collections_is_told() {
         judge(Kind::GarbageCollection, &facts).remove(0).cure
     };
     assert_eq!((python(50), python(49)), (Cure::CollectUnasked, Cure::LessGarbage));
+}
+
+/// Messages of workers of Node are copied for two fifths of the samples.
+fn copying() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 300 * MS);
+    facts.totals.user_samples = 250;
+    let code = |function: &str, inclusive| Code { frame: Frame::named(function, Role::Program), hits: 0, inclusive };
+    let copied = ["node::worker::Message::Serialize(v8::Isolate*)", "node::worker::Message::Deserialize"];
+    facts.symbols = vec![code(copied[0], 40), code(copied[1], 60), code("match", 150)];
+    let mut assigns = Site { count: 5, ..site("assign") };
+    assigns.call_path.insert(0, Frame::named(copied[0], Role::Runtime));
+    facts.threads[1].hot_sites = vec![Site { count: 9, ..site("match") }, assigns];
+    facts
+}
+
+#[test]
+fn messages_that_are_copied_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::CopiedMessages,
+        copying,
+        &[
+            ("copying takes less", |facts| facts.symbols[1].inclusive = 59),
+            ("samples are few", |facts| {
+                facts.totals.user_samples = 99;
+                facts.symbols[1].inclusive = 59;
+            }),
+            ("it is another function", |facts| {
+                facts.symbols[1].frame = Frame::named("node::worker::Message::DeserializeAll", Role::Program);
+            }),
+        ],
+    );
+    assert_eq!(judge(Kind::CopiedMessages, &copying())[0].subjects, [Subject::Function("assign".into())]);
+    let python = |function: &str, file: &str| {
+        let mut facts = copying();
+        let frame = Frame { file: Some(file.into()), ..Frame::named(function, Role::Runtime) };
+        facts.symbols = vec![Code { frame, hits: 0, inclusive: 100 }];
+        judge(Kind::CopiedMessages, &facts).len()
+    };
+    assert_eq!(python("ForkingPickler.dumps", "/usr/lib/python3.11/multiprocessing/reduction.py"), 1);
+    assert_eq!(python("get", "/usr/lib/python3.9/multiprocessing/queues.py"), 1, "without its class");
+    assert_eq!(python("Queue.get", "/usr/lib/python3.11/queue.py"), 0, "a queue of threads hands over references");
+    assert_eq!(python("Shop.dumps", "/srv/shop.py"), 0);
 }
 
 /// The collector of Go has a fifth of the samples.

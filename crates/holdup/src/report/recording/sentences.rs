@@ -359,6 +359,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "patience_ns").map(number::time_ns).unwrap_or_default(),
             under(finding)
         ),
+        Kind::CopiedMessages => format!(
+            "{} of the CPU time goes to turning what threads or processes send each other into bytes and back{}.",
+            value(finding, "copied_share").map(number::percent).unwrap_or(much),
+            under(finding)
+        ),
         Kind::CpuAffinity => format!(
             "Threads of {subject} may run on {} only, and wait for each other there {} of the time that they want to \
              run: {much} of it would go with the others.",
@@ -748,7 +753,7 @@ pub fn holders(doing: &HolderDoing) -> Vec<String> {
 
 fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
-    let of_work = matches!(finding.kind, Kind::SpinWaste | Kind::PageFaults | Kind::YieldStorm);
+    let of_work = matches!(finding.kind, Kind::SpinWaste | Kind::PageFaults | Kind::YieldStorm | Kind::CopiedMessages);
     let of = match finding.costs_cpu_time() && !of_work {
         true => "of CPU time",
         false => "of working time",
@@ -881,6 +886,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::ReleaseAlways => {
             "Release the lock on every way out of the section, errors and ended threads included: a guard does; do not \
              call from inside what takes it again."
+        }
+        Cure::SendLess => {
+            "Send less: keep what all need on either side (a pool's initializer, workerData), send keys or what has \
+             changed, or share it (shared_memory, SharedArrayBuffer)."
         }
         Cure::LargerTasks => {
             "Hand over more at a time: a chunksize for map and imap, lists of items in place of single ones; what a \

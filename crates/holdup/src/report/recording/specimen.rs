@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 38] = [
+    const CURES: [Cure; 39] = [
         Cure::ShortenSplitOrGate,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
@@ -280,6 +280,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::MoreWorkers,
         Cure::LetLoopGoOn,
         Cure::WaitInsteadOfPolling,
+        Cure::SendLess,
         Cure::LargerTasks,
         Cure::BlockInsteadOfLooking,
         Cure::LeaveInterpreter,
