@@ -117,7 +117,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::IoBound, costs_more),
     // Objects are made for each message, and nobody can work while they are.
     (Kind::CopiedMessages, Kind::GarbageCollection, always),
-    (Kind::CopiedMessages, Kind::InterpreterLock, always),
+    (Kind::CopiedMessages, Kind::InterpreterLock, sends_much),
+    (Kind::InterpreterLock, Kind::CopiedMessages, sends_little),
     (Kind::CopiedMessages, Kind::Allocator, always),
     (Kind::CopiedMessages, Kind::PageFaults, always),
     (Kind::CopiedMessages, Kind::KernelHeavy, always),
@@ -410,6 +411,16 @@ fn spins_in_a_lock(facts: &Facts, cause: &Finding, spin: &Finding) -> bool {
 /// In the lock of one of Go's channels.
 fn is_in_channel(_: &Facts, _: &Finding, effect: &Finding) -> bool {
     lock_of(effect).is_none() && effect.place.as_ref().is_some_and(go_scheduler::is_in_channel)
+}
+
+/// Whether so many messages are sent that it is their number, not their size, that costs.
+fn sends_little(_: &Facts, interpreter: &Finding, _: &Finding) -> bool {
+    const LEAST_PER_S: f64 = 3_000.0;
+    interpreter.cure == Cure::LargerTasks && value(interpreter, "waits_per_s") >= LEAST_PER_S
+}
+
+fn sends_much(facts: &Facts, copied: &Finding, interpreter: &Finding) -> bool {
+    !sends_little(facts, interpreter, copied)
 }
 
 fn looks_into_channels(_: &Facts, spin: &Finding, _: &Finding) -> bool {

@@ -102,9 +102,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         workers.retain(|one| stages::is_fed(facts, one));
     }
     let own: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
-    // Who waits a few times waits for an end, or for a visitor.
-    let is_visitor = |tid| facts.thread(tid).is_some_and(|one| (1..LEAST_CALLS).contains(&one.voluntary));
-    let calls = |tid: &Tid| !own.contains(tid) && !is_visitor(*tid);
+    let calls = |tid: &Tid| !own.contains(tid) && !facts.thread(*tid).is_some_and(awaits_visitors);
     let callers: BTreeSet<Tid> = workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(calls).collect();
     let blocked_ns: u64 = workers.iter().map(|one| one.blocked_ns).sum();
     let waited_ns: u64 = workers.iter().map(|one| waited_for_ns(one)).sum();
@@ -145,6 +143,12 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, proof)
     }]
+}
+
+/// Whether a thread waits a few times for events, as for a visitor, or for all to end: it calls nobody.
+fn awaits_visitors(thread: &ThreadFacts) -> bool {
+    let polls_ns = thread.off.get(&Reason::Poll).map_or(0, |time| time.ns);
+    (1..LEAST_CALLS).contains(&thread.voluntary) && weigh::share(polls_ns, thread.life_ns()) >= LEAST_BLOCKED
 }
 
 /// How long others waited for a thread.

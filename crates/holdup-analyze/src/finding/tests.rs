@@ -2115,6 +2115,10 @@ fn small_pool_at_its_thresholds() {
                 off(facts, 0, Reason::Futex(Primitive::Condvar), 16, 10 * MS);
             }),
             ("callers are not more than workers", |facts| facts.blame[1].waiter = Tid(PID + 1)),
+            ("one of them waits for visitors", |facts| {
+                off(facts, 2, Reason::Poll, 9, 500 * MS);
+                facts.threads[2].voluntary = 9;
+            }),
         ],
     );
 }
@@ -3719,6 +3723,17 @@ mod explained {
             assert_eq!(left(&facts(), &both(0.6, 0.06)), [Kind::ExcessiveSwitching]);
             assert_eq!(left(&facts(), &both(0.4, 0.6)), [kind]);
         }
+    }
+
+    #[test]
+    fn many_messages_cost_by_their_number_and_large_ones_by_their_size() {
+        let both = |per_s, cure| {
+            let interpreter = Finding { cure, ..finding(Kind::InterpreterLock, &[("waits_per_s", per_s)]) };
+            left(&facts(), &[finding(Kind::CopiedMessages, &[]), interpreter])
+        };
+        assert_eq!(both(3_000.0, Cure::LargerTasks), [Kind::InterpreterLock]);
+        assert_eq!(both(2_999.0, Cure::LargerTasks), [Kind::CopiedMessages]);
+        assert_eq!(both(3_000.0, Cure::LeaveInterpreter), [Kind::CopiedMessages]);
     }
 
     #[test]
