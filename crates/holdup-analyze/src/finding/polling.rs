@@ -111,7 +111,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let in_the_way = in_the_way(facts, &pollers);
     let (quick, slow): (Vec<Poller>, Vec<Poller>) =
         pollers.into_iter().filter(polls).partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
-    let polling = if quick.is_empty() { alike(slow) } else { quick };
+    let polling = if quick.is_empty() { alike(facts, slow) } else { quick };
     let polling = if polling.is_empty() { in_the_way } else { polling };
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
@@ -134,10 +134,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }]
 }
 
-/// Whether most of a thread's sleeps are of one length.
-fn is_steady(thread: &ThreadFacts) -> bool {
+/// Whether most of a thread's sleeps are of one length, as far as looks from outside do not blur it.
+fn is_steady(facts: &Facts, thread: &ThreadFacts) -> bool {
     let sleeps = &thread.timed_ns;
-    sleeps.quantile_ns(0.9) as f64 <= sleeps.quantile_ns(0.1) as f64 * MOST_UNLIKE
+    facts.header.is_sampled() || sleeps.quantile_ns(0.9) as f64 <= sleeps.quantile_ns(0.1) as f64 * MOST_UNLIKE
 }
 
 /// Whether those who mostly wait for this thread's sleeps end as many waits themselves as it does: a thread that asks
@@ -172,7 +172,7 @@ fn in_the_way<'a>(facts: &Facts, pollers: &[Poller<'a>]) -> Vec<Poller<'a>> {
     };
     let may = |poller: &&Poller| {
         let long_enough = poller.times >= LEAST_IN_THE_WAY && poller.slept_ns / poller.times <= LONGEST_IN_THE_WAY_NS;
-        poller.unsignalled && long_enough && is_steady(poller.thread) && waited_ns(poller) > 0
+        poller.unsignalled && long_enough && is_steady(facts, poller.thread) && waited_ns(poller) > 0
     };
     let all: Vec<Poller> = pollers.iter().filter(may).copied().collect();
     let enough = weigh::share(all.iter().map(waited_ns).sum(), facts.span_ns()) >= LEAST_WAITED;
@@ -180,11 +180,11 @@ fn in_the_way<'a>(facts: &Facts, pollers: &[Poller<'a>]) -> Vec<Poller<'a>> {
 }
 
 /// Those that sleep for as long as most others do.
-fn alike(slow: Vec<Poller<'_>>) -> Vec<Poller<'_>> {
+fn alike<'a>(facts: &Facts, slow: Vec<Poller<'a>>) -> Vec<Poller<'a>> {
     let looks = |poller: &Poller| {
         weigh::share(poller.slept_ns, poller.thread.life_ns()) >= LEAST_ALIKE_SHARE
             && poller.thread.run_ns.median_ns() <= LONGEST_LOOK_NS
-            && is_steady(poller.thread)
+            && is_steady(facts, poller.thread)
     };
     let mut slow: Vec<Poller> = slow.into_iter().filter(looks).collect();
     slow.sort_by_key(|poller| poller.slept_ns / poller.times);
