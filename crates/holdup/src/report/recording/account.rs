@@ -118,7 +118,10 @@ fn branch(facts: &Facts, row: &Blame) -> String {
     }
     let at = row.site.as_ref().and_then(name::caller).map(|place| format!(" in {place}")).unwrap_or_default();
     let file = row.file.as_deref().map(|file| format!(" ({})", text::clean(file))).unwrap_or_default();
-    let what = leaf(row.leaf);
+    let what = match (row.thread.0, row.leaf) {
+        (0, Leaf::Running) => "for one that had not begun yet",
+        (_, leaf_of) => leaf(leaf_of),
+    };
     let own = row.thread == row.waiter && chain.is_empty();
     let asker = row.asker.filter(|asker| ![row.waiter, row.thread].contains(asker));
     let asked = asker.map(|asker| format!(", asked by {}", name::thread(facts, asker))).unwrap_or_default();
