@@ -282,7 +282,7 @@ fn recording_refuses_what_makes_no_sense() {
         let ended = place.run(words).with(2).says(&["holdup: "]).says(says);
         assert!(ended.out.is_empty() && !ended.err.contains("panicked"), "{ended:?}");
     };
-    refused("record", &["--pid", "PROGRAM"]);
+    refused("record", &["--pid", "holdup record -- ./server"]);
     refused("record -p 1 -- ls", &["--pid 1 and the program 'ls'"]);
     refused("record -p 1 --fro 10s", &["--fro: no such option", "--help"]);
     refused("record -p 0", &["no process 0", "pgrep"]);
