@@ -5,8 +5,10 @@
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject, alone};
-use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
-use crate::names::{is_wait_for_group, leads_through};
+use crate::facts::{
+    Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber, Site,
+};
+use crate::names::{Role, is_wait_for_group, leads_through};
 
 /// Fewer looks tell nothing of how it mostly is.
 const LEAST_LOOKS: u64 = 6;
@@ -28,6 +30,8 @@ const LEAST_QUEUED: f64 = 0.5;
 const LEAST_HANDING_OUT: f64 = 0.8;
 /// Of those that should work, so many are callers that wait.
 const LEAST_WAITED: f64 = 0.3;
+/// Somebody waits to send at so many looks.
+const LEAST_SENDING: f64 = 0.5;
 /// Nearly all samples of one function, and at nearly all looks.
 const NEARLY_ALL: f64 = 0.9;
 /// One is alone for so much of the time, and two are together for so much.
@@ -73,7 +77,41 @@ pub(super) fn deadlock(facts: &Facts) -> Option<Finding> {
 
 /// imbalance, of goroutines that began together: the last of them is alone for long.
 pub(super) fn imbalance(facts: &Facts) -> Option<Finding> {
-    of_last(facts).or_else(|| of_running(facts))
+    of_last(facts).or_else(|| of_running(facts)).or_else(|| skewed(facts))
+}
+
+/// Senders wait for one receiver while others that began with the same function have nothing to receive: what is sent
+/// is dealt out unevenly, by a key, say. If all received from one channel, nobody would have to wait.
+fn skewed(facts: &Facts) -> Option<Finding> {
+    let of = facts.goroutines.iter().find(|of| of.looks >= FEW_LOOKS)?;
+    let skewed = |lock: &GoroutineLock| {
+        let holder = lock.holder.as_ref().filter(|_| lock.contended >= LEAST_SENDING)?;
+        let busy = holder.sites.first()?;
+        let began = own(busy).last()?;
+        let idles = |group: &&GoroutineGroup| {
+            group.state == GoroutineState::Receive && own(&group.site).last().is_some_and(|name| name == began)
+        };
+        let idle: f64 = of.doing.iter().filter(idles).map(|group| group.mean).sum();
+        let goroutines = idle + holder.mean;
+        (idle >= holder.mean).then(|| Finding {
+            severity: lock.contended * idle / goroutines,
+            place: Some(busy.clone()),
+            subjects: weigh::function_subject(busy),
+            evidence: vec![
+                part("sending_share", lock.contended),
+                count("idle_goroutines", rounded(idle)),
+                count("goroutines", rounded(goroutines)),
+            ],
+            ..Finding::new(Kind::Imbalance, Cure::Rebalance, weigh::record_again())
+        })
+    };
+    of.sends.iter().find_map(skewed)
+}
+
+/// The functions of the program on a call path, innermost first.
+fn own(site: &Site) -> impl Iterator<Item = &str> {
+    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program);
+    own.filter_map(|frame| frame.function.as_deref())
 }
 
 /// Where a goroutine is that runs, looks do not tell. But nearly all samples may be of goroutines that began with one
@@ -370,6 +408,40 @@ pub(super) mod tests {
         let last = LastGoroutine { most: 4, alone: 0.5, site: Site::default() };
         let of = GoroutineFacts { looks: FEW_LOOKS, last: Some(last), ..GoroutineFacts::default() };
         Facts { goroutines: vec![of], ..Facts::default() }
+    }
+
+    /// One of four goroutines gets all that is sent.
+    pub(in super::super) fn one_gets_all() -> Facts {
+        let site = |path: &[&str]| {
+            let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+            Site { call_path, ..Site::default() }
+        };
+        let sites = vec![site(&["main.post", "main.run"])];
+        let holder = GoroutineHolder { mean: 1.0, sites, ..GoroutineHolder::default() };
+        let sends = vec![GoroutineLock { contended: 0.5, holder: Some(holder), ..GoroutineLock::default() }];
+        let group = |state, mean, path| GoroutineGroup { state, mean, site: site(path) };
+        let doing = vec![
+            group(GoroutineState::Receive, 3.0, &["main.run"]),
+            group(GoroutineState::Receive, 5.0, &["main.collect"]),
+        ];
+        let of = GoroutineFacts { looks: FEW_LOOKS, doing, sends, ..GoroutineFacts::default() };
+        Facts { goroutines: vec![of], ..Facts::default() }
+    }
+
+    #[test]
+    fn senders_that_wait_for_one_while_its_like_have_nothing_to_do_deal_out_unevenly() {
+        let found = imbalance(&one_gets_all()).expect("an imbalance");
+        assert_eq!((found.severity, found.subjects), (0.375, vec![Subject::Function("main.post".to_owned())]));
+        let not = |change: fn(&mut GoroutineFacts)| {
+            let mut facts = one_gets_all();
+            change(&mut facts.goroutines[0]);
+            assert!(imbalance(&facts).is_none());
+        };
+        not(|of| of.looks = FEW_LOOKS - 1);
+        not(|of| of.sends[0].contended = 0.49);
+        not(|of| of.sends[0].holder = None);
+        not(|of| of.doing[0].mean = 0.9);
+        not(|of| of.doing[0].state = GoroutineState::Sleep);
     }
 
     /// One of two goroutines computes for ten times as long as the other.

@@ -57,6 +57,8 @@ pub(super) const RULE: Rule = Rule {
         "threads",
         "alone_share",
         "goroutines",
+        "sending_share",
+        "idle_goroutines",
     ],
 };
 

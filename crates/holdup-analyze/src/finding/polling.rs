@@ -6,8 +6,8 @@
 //! - or as many waits for a condition that end by their timeout, four of five of all its waits there; where nobody ever
 //!   signals the condition, [`LEAST_UNSIGNALLED`] of its life is enough;
 //! - or sleeps of up to [`LONGEST_ALIKE_NS`], for [`LEAST_ALIKE_SHARE`] of the life of each of [`LEAST_ALIKE`] threads
-//!   or more, as long on average for one as for the other ([`MOST_APART`]) and mostly of one length
-//!   ([`MOST_UNLIKE`]), with runs of at most [`LONGEST_LOOK_NS`];
+//!   or more that began with one function, as long on average for one as for the other ([`MOST_APART`]) and many of one
+//!   length ([`LEAST_OF_ONE_LENGTH`]), with runs of at most [`LONGEST_LOOK_NS`];
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace, and so does
@@ -26,11 +26,13 @@
 //!
 //! How it can be wrong: a thread that does a little work every millisecond by design looks alike.
 
+use std::sync::Arc;
+
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use super::{runtime, stages};
 use crate::facts::{Blame, Facts, Leaf, LockFacts, Reason, Site, ThreadFacts};
-use crate::names::{is_sleep, leads_through};
+use crate::names::{Role, is_sleep, leads_through};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Polling,
@@ -47,9 +49,10 @@ pub(super) const LONGEST_ALIKE_NS: u64 = 10 * MS;
 pub(super) const LEAST_ALIKE: usize = 3;
 pub(super) const LEAST_ALIKE_SHARE: f64 = 0.9;
 pub(super) const MOST_APART: f64 = 0.1;
-/// The ninth of ten sleeps in order of their length is at most so many times as long as the first: who sleeps until
-/// something is due sleeps now shorter, now longer.
-pub(super) const MOST_UNLIKE: f64 = 1.8;
+/// So many of all sleeps are of one length, or up to so much longer: who sleeps until something is due sleeps now
+/// shorter, now longer.
+pub(super) const LEAST_OF_ONE_LENGTH: f64 = 0.3;
+const ALIKE: f64 = 1.12;
 pub(super) const LONGEST_LOOK_NS: u64 = 50 * US;
 pub(super) const LEAST_SHARE: f64 = 0.5;
 pub(super) const LEAST_UNSIGNALLED: f64 = 0.2;
@@ -134,10 +137,15 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     }]
 }
 
-/// Whether most of a thread's sleeps are of one length, as far as looks from outside do not blur it.
+/// Whether many of a thread's sleeps are of one length, as far as looks from outside do not blur it.
 fn is_steady(facts: &Facts, thread: &ThreadFacts) -> bool {
-    let sleeps = &thread.timed_ns;
-    facts.header.is_sampled() || sleeps.quantile_ns(0.9) as f64 <= sleeps.quantile_ns(0.1) as f64 * MOST_UNLIKE
+    let sleeps: Vec<(u64, u64)> = thread.timed_ns.buckets().map(|(from, _, count)| (from, count)).collect();
+    let alike = |from: u64| -> u64 {
+        let upto = (from as f64 * ALIKE) as u64;
+        sleeps.iter().filter(|(length, _)| (from..=upto).contains(length)).map(|(_, count)| count).sum()
+    };
+    let most = sleeps.iter().map(|(from, _)| alike(*from)).max().unwrap_or(0);
+    facts.header.is_sampled() || most as f64 >= thread.timed_ns.count() as f64 * LEAST_OF_ONE_LENGTH
 }
 
 /// Whether those who mostly wait for this thread's sleeps end as many waits themselves as it does: a thread that asks
@@ -191,5 +199,19 @@ fn alike<'a>(facts: &Facts, slow: Vec<Poller<'a>>) -> Vec<Poller<'a>> {
     let mean_ns = |poller: &Poller| poller.slept_ns as f64 / poller.times as f64;
     let Some(middle) = slow.get(slow.len() / 2).map(mean_ns) else { return Vec::new() };
     slow.retain(|poller| (mean_ns(poller) - middle).abs() <= MOST_APART * middle);
+    // The stages of a pipeline may be as slow as each other, but began with functions of their own.
+    let began = |poller: &Poller| began_with(facts, poller);
+    let count = |poller: &Poller| slow.iter().filter(|other| began(other) == began(poller)).count();
+    let most = slow.iter().max_by_key(|poller| count(poller)).and_then(began);
+    slow.retain(|poller| began_with(facts, poller) == most);
     if slow.len() >= LEAST_ALIKE { slow } else { Vec::new() }
+}
+
+/// The outermost function of the program where it sleeps.
+fn began_with(facts: &Facts, poller: &Poller) -> Option<Arc<str>> {
+    let tid = poller.thread.tid;
+    let sleeps = || weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid).map(|(_, site)| site);
+    let site = poller.place.cloned().or_else(sleeps)?;
+    let outermost = site.call_path.iter().rev().find(|frame| frame.role == Role::Program)?;
+    outermost.function.clone()
 }

@@ -15,7 +15,7 @@
 //!   time is taken to have work waiting;
 //! - or it mostly waits for answers of threads and processes that it asks, which wait as well, and for anything else
 //!   for [`stages::MOST_IDLE_ASKING`] of its life at most: who is asked is at once idle again, so the one who asks is
-//!   the stage.
+//!   the stage, if those that wait for it do something for [`LEAST_PART`] of their lives.
 //!
 //! Goroutines have no thread of their own: those that began with one function are such a stage if their samples are
 //! as many as one thread takes that runs for [`LEAST_TASK_BUSY`] to [`MOST_TASK_BUSY`] of the time (what other
@@ -123,6 +123,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         && waited_ns > limiter.together_ns
         && weigh::path_share(facts, on_path).is_none_or(|share| share >= LEAST_PATH)
         && !by_clock
+        && (!limiter.mostly_asks() || others_do_something(facts, limiter))
         && (is_blocked || (!has_peer(facts, thread) && asks_much(facts, limiter, thread)));
     if !is_slow {
         return None;
@@ -145,6 +146,15 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         ],
         ..Finding::new(Kind::SlowStage, Cure::WidenStage, weigh::record_again())
     })
+}
+
+/// Whether those that wait are not idle all the while: who asks and is done with the answer at once is as fast as the
+/// answers are.
+fn others_do_something(facts: &Facts, limiter: &Limiter) -> bool {
+    let lives = stages::lives_ns(facts, &limiter.waiters);
+    let waiters = limiter.waiters.iter().filter_map(|tid| facts.thread(*tid));
+    let idle_ns: f64 = waiters.map(|one| stages::idle_share(one) * one.life_ns() as f64).sum();
+    idle_ns <= lives as f64 * (1.0 - LEAST_PART)
 }
 
 /// Whether those that wait do some of the work, or wait to hand something over.

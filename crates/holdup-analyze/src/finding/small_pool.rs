@@ -102,8 +102,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         workers.retain(|one| stages::is_fed(facts, one));
     }
     let own: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
-    let calls = |tid: &Tid| !own.contains(tid) && !facts.thread(*tid).is_some_and(awaits_visitors);
-    let callers: BTreeSet<Tid> = workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(calls).collect();
+    let callers: BTreeSet<Tid> =
+        workers.iter().flat_map(|one| one.waiters.iter().copied()).filter(|tid| !own.contains(tid)).collect();
     let blocked_ns: u64 = workers.iter().map(|one| one.blocked_ns).sum();
     let waited_ns: u64 = workers.iter().map(|one| waited_for_ns(one)).sum();
     let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &callers)).min(1.0);
@@ -143,12 +143,6 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, proof)
     }]
-}
-
-/// Whether a thread waits a few times for events, as for a visitor, or for all to end: it calls nobody.
-fn awaits_visitors(thread: &ThreadFacts) -> bool {
-    let polls_ns = thread.off.get(&Reason::Poll).map_or(0, |time| time.ns);
-    (1..LEAST_CALLS).contains(&thread.voluntary) && weigh::share(polls_ns, thread.life_ns()) >= LEAST_BLOCKED
 }
 
 /// How long others waited for a thread.
@@ -255,7 +249,9 @@ fn blocked_executor(facts: &Facts) -> Option<Finding> {
         let blocked = matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside) && row.lock.is_none();
         blocked && row.site.as_ref().is_some_and(runtime::is_in_task)
     };
-    let in_tasks: BTreeSet<Tid> = facts.blame.iter().filter(blocks).map(|row| row.waiter).collect();
+    let mut in_tasks: BTreeSet<Tid> = facts.blame.iter().filter(blocks).map(|row| row.waiter).collect();
+    // Where who is asked is another thread of the recording, the blame leads there.
+    in_tasks.extend(facts.threads.iter().filter(|one| is_blocked_in(one, runtime::is_in_task)).map(|one| one.tid));
     let is_worker = |thread: &&ThreadFacts| {
         let lives = thread.life_ns() * 2 >= facts.span_ns();
         lives && (runtime::is_of_tokio(&thread.name) || in_tasks.contains(&thread.tid))

@@ -15,6 +15,8 @@ pub(super) const MOST_IDLE: f64 = 0.12;
 /// One that always has something to ask others for waits otherwise for so much of its life at most: some of what it
 /// waits for those whom it asks is not seen to be an answer.
 pub(super) const MOST_IDLE_ASKING: f64 = 0.2;
+/// Waits that last for so much of the recording each are for an end.
+const LEAST_OF_END: f64 = 0.2;
 
 /// Who waits to hand something over does so for this share of the recording.
 const LEAST_SENDING: f64 = 0.2;
@@ -124,7 +126,23 @@ fn is_for_work(facts: &Facts, row: &Blame) -> bool {
     let watches = facts.thread(row.thread).is_some_and(runtime::watches_go);
     let lock = row.lock.and_then(|lock| facts.lock(lock));
     let idles = lock.and_then(|lock| lock.wait_sites.first()).is_some_and(runtime::is_idle_in_node);
-    known && !watches && !idles && !weigh::is_for_lock(facts, row) && facts.thread(row.waiter).is_some_and(has_work)
+    let waits = known && !watches && !idles && !weigh::is_for_lock(facts, row) && !is_for_an_end(facts, row);
+    waits && facts.thread(row.waiter).is_some_and(has_work)
+}
+
+/// Whether such a wait lasts for a good part of the recording: whoever waits so waits for an end, or for a visitor.
+fn is_for_an_end(facts: &Facts, row: &Blame) -> bool {
+    let at_lock = |number| {
+        let waiters = facts.lock(number).map_or(&[][..], |lock| &lock.waiters);
+        waiters.iter().find(|(tid, _)| *tid == row.waiter).map(|(_, time)| *time)
+    };
+    let in_call = || {
+        let calls =
+            facts.thread(row.waiter)?.off.iter().filter(|(reason, _)| matches!(reason, Reason::Poll | Reason::Peer));
+        calls.map(|(_, time)| *time).max_by_key(|time| time.ns)
+    };
+    let time = row.lock.map_or_else(in_call, at_lock).filter(|time| time.count > 0);
+    time.is_some_and(|time| weigh::share(time.ns / time.count, facts.span_ns()) >= LEAST_OF_END)
 }
 
 /// A thread that does nothing but wait for the others to end.

@@ -2026,6 +2026,8 @@ fn a_stage_that_waits_for_answers_at_its_thresholds() {
             }),
             ("who is asked computes", |facts| facts.blame[1].leaf = Leaf::Running),
             ("only who is asked waits", |facts| facts.blame[1].waiter = Tid(PID + 2)),
+            ("who waits for it does nothing else", |facts| spent(facts, 3, AccountState::Work, S)),
+            ("who waits for it waits for an end", |facts| off(facts, 3, Reason::Peer, 5, S)),
         ],
     );
 }
@@ -2115,10 +2117,7 @@ fn small_pool_at_its_thresholds() {
                 off(facts, 0, Reason::Futex(Primitive::Condvar), 16, 10 * MS);
             }),
             ("callers are not more than workers", |facts| facts.blame[1].waiter = Tid(PID + 1)),
-            ("one of them waits for visitors", |facts| {
-                off(facts, 2, Reason::Poll, 9, 500 * MS);
-                facts.threads[2].voluntary = 9;
-            }),
+            ("one of them waits for visitors", |facts| off(facts, 2, Reason::Poll, 4, 800 * MS)),
         ],
     );
 }
@@ -2641,6 +2640,12 @@ fn threads_that_look_alike_poll_at_a_slower_pace_too() {
             ("one does other things", |facts| off(facts, 2, Reason::Sleep, 200, 890 * MS)),
             ("one works in between", |facts| facts.threads[1].run_ns = histogram(200, 60 * US)),
             ("one is gone", |facts| _ = facts.threads.pop()),
+            ("each began with a function of its own", |facts| {
+                for (tid, function) in [(1, "fill"), (2, "cap"), (3, "label")] {
+                    let row = blamed(tid, None, Leaf::Sleep, tid, 900 * MS);
+                    facts.blame.push(Blame { site: Some(site(function)), ..row });
+                }
+            }),
             ("one sleeps until something is due", |facts| {
                 let sleeps = &mut facts.threads[1].timed_ns;
                 *sleeps = Histogram::default();
@@ -3035,6 +3040,35 @@ fn churning() -> Facts {
     facts
 }
 
+/// Workers of Node are made, one after the other, for 15% of the CPU time.
+fn workers_of_node() -> Facts {
+    let mut facts = quiet(21);
+    for thread in facts.threads.iter_mut().skip(1) {
+        (thread.on_cpu_ns, thread.exited, thread.born_ns) = (20 * MS, true, S + 1);
+    }
+    facts.totals.user_samples = 1_000;
+    let code = |function: &str, inclusive| Code { frame: Frame::named(function, Role::Program), hits: 0, inclusive };
+    facts.symbols = vec![code("node::CreateEnvironment(node::IsolateData*)", 140), code("node::FreeEnvironment", 10)];
+    facts
+}
+
+#[test]
+fn workers_of_node_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ThreadChurn,
+        workers_of_node,
+        &[
+            ("they are a few", |facts| _ = facts.threads.pop()),
+            ("one is still there", |facts| facts.threads[5].exited = false),
+            ("they do most themselves", |facts| facts.symbols[0].inclusive = 139),
+            ("samples are few", |facts| {
+                facts.totals.user_samples = 100;
+                facts.symbols[0].inclusive = 89;
+            }),
+        ],
+    );
+}
+
 #[test]
 fn thread_churn_at_its_thresholds() {
     holds_at_its_thresholds(
@@ -3345,7 +3379,7 @@ fn of_goroutines(kind: Kind) -> Vec<Finding> {
         Kind::SmallPool => vec![pool, entry],
         Kind::ThunderingHerd => vec![goroutines::tests::herd()],
         Kind::Deadlock => vec![goroutines::tests::stuck()],
-        Kind::Imbalance => vec![goroutines::tests::uneven()],
+        Kind::Imbalance => vec![goroutines::tests::uneven(), goroutines::tests::one_gets_all()],
         Kind::YieldStorm => vec![yielding_goroutine()],
         _ => vec![held],
     };

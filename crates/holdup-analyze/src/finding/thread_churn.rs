@@ -6,6 +6,9 @@
 //! - at [`THREAD_NS`] each, and with what they waited for the address space in which their stacks are mapped, they cost
 //!   at least [`LEAST_SHARE`] of the CPU time and those waits.
 //!
+//! Or workers of Node are made for little each: at least [`LEAST_WORKERS`] threads began and ended, and what makes an
+//! environment for each of them (`node::CreateEnvironment`) has [`LEAST_MADE`] of the CPU samples.
+//!
 //! The severity is that estimate. The place is where the program makes threads, as far as samples or waits for their
 //! ends tell.
 //!
@@ -28,15 +31,44 @@ pub(super) const LEAST_SHARE: f64 = 0.05;
 /// Measured here: 28 us of CPU time for std::thread and join of an empty function, on both sides together.
 pub(super) const THREAD_NS: u64 = 25 * US;
 
+const LEAST_WORKERS: u64 = 20;
+pub(super) const LEAST_MADE: f64 = 0.15;
+const LEAST_SAMPLES: u64 = 100;
+
 fn judge(facts: &Facts) -> Vec<Finding> {
-    facts.processes.iter().filter_map(|process| of_process(facts, process)).collect()
+    let plain = facts.processes.iter().filter_map(|process| of_process(facts, process));
+    plain.chain(of_workers(facts)).collect()
+}
+
+/// Workers of Node, each of which has a heap, an event loop and a library of its own.
+fn of_workers(facts: &Facts) -> Option<Finding> {
+    let is =
+        |name: &str, start: &str| name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
+    let below = |function: &str| -> u64 {
+        let codes =
+            facts.symbols.iter().filter(|code| code.frame.function.as_deref().is_some_and(|name| is(name, function)));
+        codes.map(|code| code.inclusive).sum()
+    };
+    let made = below("node::CreateEnvironment") + below("node::FreeEnvironment");
+    let cost = weigh::share(made, weigh::samples(facts)).min(1.0);
+    let process = facts.processes.iter().max_by_key(|process| short_lived(facts, process).count())?;
+    let threads = short_lived(facts, process).count() as u64;
+    let run_ns: u64 = short_lived(facts, process).map(|thread| thread.on_cpu_ns).sum();
+    (threads >= LEAST_WORKERS && made >= LEAST_SAMPLES && cost >= LEAST_MADE).then(|| {
+        let per_s = weigh::per_s(threads, facts.span_ns());
+        found(facts, process, cost, (threads, per_s, run_ns / threads.max(1)))
+    })
+}
+
+/// Threads of a process that began and ended within the recording, but the first.
+fn short_lived<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator<Item = &'a ThreadFacts> {
+    facts.threads.iter().filter(|thread| {
+        thread.pid == process.pid && thread.tid.0 != process.pid.0 && thread.exited && thread.born_ns > facts.start_ns
+    })
 }
 
 fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
-    let is_short = |thread: &&ThreadFacts| {
-        thread.pid == process.pid && thread.tid.0 != process.pid.0 && thread.exited && thread.born_ns > facts.start_ns
-    };
-    let short = || facts.threads.iter().filter(is_short);
+    let short = || short_lived(facts, process);
     let threads = short().count() as u64;
     let run_ns: u64 = short().map(|thread| thread.on_cpu_ns).sum();
     let mean_ns = run_ns.checked_div(threads)?;
@@ -46,7 +78,11 @@ fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
     if threads < LEAST_THREADS || per_s < LEAST_THREADS as f64 || mean_ns > MOST_RUN_NS || cost < LEAST_SHARE {
         return None;
     }
-    Some(Finding {
+    Some(found(facts, process, cost, (threads, per_s, mean_ns)))
+}
+
+fn found(facts: &Facts, process: &ProcessFacts, cost: f64, (threads, per_s, mean_ns): (u64, f64, u64)) -> Finding {
+    Finding {
         severity: cost,
         subjects: vec![weigh::process_subject(process)],
         place: place(facts, process),
@@ -58,7 +94,7 @@ fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
             part("kernel_share", super::kernel_heavy::kernel_share(facts)),
         ],
         ..Finding::new(Kind::ThreadChurn, Cure::KeepThreads, weigh::record_again())
-    })
+    }
 }
 
 /// Where the program makes threads; else where it waits for their ends.

@@ -2,7 +2,8 @@
 //! of (the path).
 
 use holdup_analyze::{
-    Account, AccountState, Blame, Facts, Frame, GoroutineGroup, GoroutineState, Leaf, LockNumber, PathPart, Role, Site,
+    Account, AccountState, Blame, Facts, Frame, GoroutineGroup, GoroutineState, Leaf, LockNumber, PathPart, Reason,
+    Role, Site, ThreadFacts,
 };
 
 use super::super::document::{Column, Document, Table};
@@ -305,13 +306,29 @@ fn others(facts: &Facts) -> Option<String> {
     let much = share(parts().map(|part| part.ns).sum(), facts.span_ns());
     let longest = parts().max_by_key(|part| part.ns)?.site.as_ref()?;
     let frame = longest.caller().filter(|frame| frame.role == Role::Program)?;
+    let late = if acknowledges_late(facts) {
+        ": many last 40ms, as TCP's delayed acknowledgements do (write all at once, or set TCP_NODELAY)"
+    } else {
+        ""
+    };
     (ended && much >= 0.5).then(|| {
         format!(
-            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {}",
+            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {}{late}",
             number::percent(much),
             name::place(frame)
         )
     })
+}
+
+/// Whether threads mostly wait for as long as TCP's receivers put off acknowledging what they got, while the sender
+/// waits with its next, small piece.
+fn acknowledges_late(facts: &Facts) -> bool {
+    const LATE_NS: std::ops::RangeInclusive<u64> = 36_000_000..=46_000_000;
+    let waits = |thread: &&ThreadFacts| thread.off.contains_key(&Reason::Peer);
+    let lengths = || facts.threads.iter().filter(waits).flat_map(|thread| thread.timed_ns.buckets());
+    let sum = |is: &dyn Fn(u64) -> bool| lengths().filter(|(from, ..)| is(*from)).map(|(_, _, n)| n).sum::<u64>();
+    let late = sum(&|from| LATE_NS.contains(&from));
+    late >= 20 && late * 2 >= sum(&|_| true)
 }
 
 /// What to do about them.
@@ -334,7 +351,7 @@ fn sleeps(facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_analyze::{Path, ThreadFacts};
+    use holdup_analyze::{OffTime, Path};
     use holdup_trace::{Pid, Tid};
 
     use super::super::specimen::frame;
@@ -374,6 +391,12 @@ mod tests {
         assert!(decides(&half).is_some_and(|told| told.starts_with("50%") && told.ends_with("in ask_price")));
         assert_eq!(decides(&facts("ask_price", 49)), None);
         assert_eq!(decides(&facts("poll_events", 50)), None, "it waits for whatever comes");
+        let mut late = half.clone();
+        late.threads[0].off.insert(Reason::Peer, OffTime::default());
+        (0..20).for_each(|_| late.threads[0].timed_ns.add(41_000_000));
+        assert!(decides(&late).is_some_and(|told| told.contains("TCP_NODELAY")));
+        (0..21).for_each(|_| late.threads[0].timed_ns.add(3_000_000));
+        assert!(decides(&late).is_some_and(|told| !told.contains("TCP_NODELAY")));
         let mut serves = half;
         serves.threads[0].exited = false;
         assert_eq!(decides(&serves), None, "a server has nothing to do");

@@ -214,6 +214,13 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::WastedWakeups => {
             format!("Many futex calls for {subject} are for nothing{}.", wasted(facts, finding))
         }
+        Kind::Imbalance if value(finding, "idle_goroutines").is_some() => format!(
+            "The work is uneven: goroutines wait to send to one of {}, which is busy{}, while {} others like it wait to \
+             receive.",
+            value(finding, "goroutines").map(number::count).unwrap_or_default(),
+            under(finding),
+            value(finding, "idle_goroutines").map(number::count).unwrap_or_default()
+        ),
         Kind::Imbalance if value(finding, "goroutines").is_some() => format!(
             "The work is uneven: of {} that begin together, the last is alone for {} of the time{}.",
             others(finding, "goroutines", "goroutine"),
