@@ -320,15 +320,16 @@ fn others(facts: &Facts) -> Option<String> {
     })
 }
 
-/// Whether threads mostly wait for as long as TCP's receivers put off acknowledging what they got, while the sender
+/// Whether a thread mostly waits for as long as TCP's receivers put off acknowledging what they got, while the sender
 /// waits with its next, small piece.
 fn acknowledges_late(facts: &Facts) -> bool {
     const LATE_NS: std::ops::RangeInclusive<u64> = 36_000_000..=46_000_000;
-    let waits = |thread: &&ThreadFacts| thread.off.contains_key(&Reason::Peer);
-    let lengths = || facts.threads.iter().filter(waits).flat_map(|thread| thread.timed_ns.buckets());
-    let sum = |is: &dyn Fn(u64) -> bool| lengths().filter(|(from, ..)| is(*from)).map(|(_, _, n)| n).sum::<u64>();
-    let late = sum(&|from| LATE_NS.contains(&from));
-    late >= 20 && late * 2 >= sum(&|_| true)
+    let waits = |thread: &ThreadFacts| {
+        let late = thread.timed_ns.buckets().filter(|(from, ..)| LATE_NS.contains(from));
+        let late: u64 = late.map(|(_, _, count)| count).sum();
+        thread.off.contains_key(&Reason::Peer) && late >= 20 && late * 2 >= thread.timed_ns.count()
+    };
+    facts.threads.iter().any(waits)
 }
 
 /// What to do about them.
