@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use holdup_trace::json::{Hex, optional, rows, shown};
 use holdup_trace::{CallNumber, Counter, Ending, Header, Pid, ThreadUsage, Tid};
@@ -1006,6 +1007,11 @@ impl Site {
     /// name, or there is none, the function of the runtime that was called; else the innermost frame.
     pub fn caller(&self) -> Option<&Frame> {
         crate::names::caller(&self.call_path)
+    }
+
+    /// The outermost function of the program: what its thread, or its goroutine, began with.
+    pub(crate) fn began_with(&self) -> Option<&Arc<str>> {
+        self.call_path.iter().rev().find(|frame| frame.role == Role::Program)?.function.as_ref()
     }
 
     /// Whether that is a frame of the program.

@@ -31,8 +31,7 @@ const OF_PYTHON: [(&str, &str); 3] = [
 ];
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let copies = facts.symbols.iter().filter(|code| copies(&code.frame));
-    let hits: u64 = copies.map(|code| code.inclusive).sum();
+    let hits = weigh::samples_below(facts, copies);
     let share = weigh::share(hits, weigh::samples(facts)).min(1.0);
     if hits < LEAST_SAMPLES || share < LEAST_SHARE {
         return Vec::new();
@@ -58,6 +57,6 @@ fn copies(frame: &Frame) -> bool {
     let Some(function) = frame.function.as_deref() else { return false };
     let file = frame.file.as_deref().unwrap_or(&frame.module);
     let own = function.rsplit('.').next().unwrap_or(function);
-    OF_NODE.iter().any(|name| function.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('(')))
+    OF_NODE.iter().any(|name| weigh::is_function(function, name))
         || OF_PYTHON.iter().any(|(name, ends)| own == *name && file.ends_with(ends))
 }

@@ -150,11 +150,10 @@ fn asks_java(facts: &Facts) -> Option<Site> {
 fn by_functions(facts: &Facts) -> Option<Finding> {
     let samples = weigh::samples(facts);
     let below = |functions: &[&str], collector: &Collector| -> u64 {
-        let is_one = |name: &str| functions.iter().any(|start| is_function(name, start));
-        let is_of = |code: &&crate::facts::Code| {
-            code.frame.module.contains(collector.module) && code.frame.function.as_deref().is_some_and(is_one)
-        };
-        facts.symbols.iter().filter(is_of).map(|code| code.inclusive).sum()
+        let is_one = |name: &str| functions.iter().any(|start| weigh::is_function(name, start));
+        weigh::samples_below(facts, |frame| {
+            frame.module.contains(collector.module) && frame.function.as_deref().is_some_and(is_one)
+        })
     };
     let taken = COLLECTORS.iter().map(|collector| {
         let idle = below(collector.idle, collector);
@@ -172,15 +171,11 @@ fn by_functions(facts: &Facts) -> Option<Finding> {
         severity: weigh::of_work(facts, collector_share),
         subjects: facts.processes.first().map_or_else(Vec::new, |process| self::process(facts, process.pid)),
         place: asker
-            .or_else(|| sampled_in(facts, collector.allocates).or_else(|| weigh::hottest(facts.threads.iter()))),
+            .or_else(|| sampled_in(facts, collector.allocates))
+            .or_else(|| weigh::hottest(facts.threads.iter())),
         evidence: vec![part("collector_share", collector_share)],
         ..Finding::new(Kind::GarbageCollection, cure, proof)
     })
-}
-
-/// `runtime.gcDrain` is no beginning of `runtime.gcDrainN`, but V8's functions have arguments behind.
-fn is_function(name: &str, start: &str) -> bool {
-    name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['(', '<', '.', ' ']))
 }
 
 /// Whether a wait is one of the program's for a collector that runs.
@@ -192,8 +187,8 @@ fn is_stopped(facts: &Facts, row: &Blame) -> bool {
 
 /// Where the program has most samples below one of these functions.
 fn sampled_in(facts: &Facts, functions: &[&str]) -> Option<Site> {
-    let below =
-        |site: &&Site| leads_through(&site.call_path, |name| functions.iter().any(|start| is_function(name, start)));
+    let is_one = |name: &str| functions.iter().any(|start| weigh::is_function(name, start));
+    let below = |site: &&Site| leads_through(&site.call_path, is_one);
     let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(|site| site.caller().is_some());
     sites.filter(below).max_by_key(|site| site.count).cloned()
 }

@@ -3,7 +3,7 @@
 
 use super::weigh;
 use crate::facts::{Facts, GoroutineState, Site};
-use crate::names::{Frame, Role};
+use crate::names::Frame;
 
 /// Hand-overs, from this share of the CPU samples on.
 pub(super) const LEAST_HAND_OVER: f64 = 0.5;
@@ -24,7 +24,7 @@ const CHANNELS: [&str; 3] = ["runtime.chansend", "runtime.chanrecv", "runtime.se
 /// or as one has ended. None of them calls another, or one of [`CHANNELS`].
 const SCHEDULER: [&str; 4] = ["runtime.newproc", "runtime.park_m", "runtime.goschedImpl", "runtime.goexit0"];
 /// What `runtime.Gosched` calls, and the end of a time slice does not.
-const YIELDS: [&str; 1] = ["runtime.gosched_m"];
+const YIELD: &str = "runtime.gosched_m";
 /// What channels call once something moves.
 const MOVES: [&str; 4] = ["runtime.typedmemmove", "runtime.typedmemclr", "runtime.send", "runtime.recv"];
 
@@ -32,6 +32,8 @@ const MOVES: [&str; 4] = ["runtime.typedmemmove", "runtime.typedmemclr", "runtim
 pub(super) struct Spent {
     pub(super) hits: u64,
     pub(super) share: f64,
+    /// So many CPUs, on average.
+    pub(super) cpus: f64,
     /// Where most of them come from.
     pub(super) place: Option<Site>,
 }
@@ -39,21 +41,22 @@ pub(super) struct Spent {
 /// Goroutines hand over so little at a time that it is most of what they do.
 pub(super) fn on_hand_overs(facts: &Facts) -> Option<Spent> {
     let hits = hits(facts, &CHANNELS) + hits(facts, &SCHEDULER);
-    (!look_in_vain(facts)).then(|| spent(facts, hits, LEAST_HAND_OVER, hottest(facts)))?
+    spent(facts, hits, LEAST_HAND_OVER, hottest).filter(|_| !look_in_vain(facts))
 }
 
 /// Goroutines look into channels that are empty or full, and never sleep.
 pub(super) fn on_looks(facts: &Facts) -> Option<Spent> {
-    look_in_vain(facts).then(|| spent(facts, hits(facts, &CHANNELS), LEAST_LOOKED, hottest(facts)))?
+    spent(facts, hits(facts, &CHANNELS), LEAST_LOOKED, hottest).filter(|_| look_in_vain(facts))
 }
 
 /// Goroutines give the CPU away again and again.
 pub(super) fn on_yields(facts: &Facts) -> Option<Spent> {
-    let hits = hits(facts, &YIELDS);
-    let groups = facts.goroutines.iter().flat_map(|of| &of.doing);
-    let ready = groups.filter(|group| group.state == GoroutineState::Runnable && group.site.caller().is_some());
-    let place = ready.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|group| group.site.clone());
-    spent(facts, hits, LEAST_YIELDED, place.or_else(|| hottest(facts)))
+    spent(facts, hits(facts, &[YIELD]), LEAST_YIELDED, |facts| {
+        let groups = facts.goroutines.iter().flat_map(|of| &of.doing);
+        let ready = groups.filter(|group| group.state == GoroutineState::Runnable && group.site.caller().is_some());
+        let place = ready.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|group| group.site.clone());
+        place.or_else(|| hottest(facts))
+    })
 }
 
 /// Whether a call path leads through a channel.
@@ -61,10 +64,11 @@ pub(super) fn is_in_channel(site: &Site) -> bool {
     site.call_path.iter().any(|frame| is_any(frame, &CHANNELS))
 }
 
-fn spent(facts: &Facts, hits: u64, least: f64, place: Option<Site>) -> Option<Spent> {
+fn spent(facts: &Facts, hits: u64, least: f64, place: fn(&Facts) -> Option<Site>) -> Option<Spent> {
     let share = weigh::share(hits, weigh::samples(facts)).min(1.0);
     let cpus = weigh::share(hits * facts.header.sample_period_ns, facts.span_ns());
-    (hits >= LEAST_SAMPLES && share >= least && cpus >= LEAST_SPAN_SHARE).then_some(Spent { hits, share, place })
+    let enough = hits >= LEAST_SAMPLES && share >= least && cpus >= LEAST_SPAN_SHARE;
+    enough.then(|| Spent { hits, share, cpus, place: place(facts) })
 }
 
 fn look_in_vain(facts: &Facts) -> bool {
@@ -75,7 +79,7 @@ fn look_in_vain(facts: &Facts) -> bool {
 }
 
 fn hits(facts: &Facts, functions: &[&str]) -> u64 {
-    facts.symbols.iter().filter(|code| is_any(&code.frame, functions)).map(|code| code.inclusive).sum()
+    weigh::samples_below(facts, |frame| is_any(frame, functions))
 }
 
 /// The function of the program that most samples come from, those in channels before others: what the scheduler does
@@ -84,8 +88,7 @@ fn hottest(facts: &Facts) -> Option<Site> {
     let through =
         |site: &Site| site.call_path.iter().any(|frame| is_any(frame, &CHANNELS) || is_any(frame, &SCHEDULER));
     let sites = || facts.threads.iter().flat_map(|thread| &thread.hot_sites);
-    let own = sites().filter(|site| site.caller().is_some_and(|frame| frame.role == Role::Program));
-    let own = own.max_by_key(|site| (through(site), site.count));
+    let own = sites().filter(|site| site.is_by_program()).max_by_key(|site| (through(site), site.count));
     own.or_else(|| sites().filter(|site| through(site)).max_by_key(|site| site.count)).cloned()
 }
 

@@ -5,10 +5,8 @@
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject, alone};
-use crate::facts::{
-    Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber, Site,
-};
-use crate::names::{Role, is_wait_for_group, leads_through};
+use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LockNumber};
+use crate::names::{is_wait_for_group, leads_through};
 
 /// Fewer looks tell nothing of how it mostly is.
 const LEAST_LOOKS: u64 = 6;
@@ -87,10 +85,9 @@ fn skewed(facts: &Facts) -> Option<Finding> {
     let skewed = |lock: &GoroutineLock| {
         let holder = lock.holder.as_ref().filter(|_| lock.contended >= LEAST_SENDING)?;
         let busy = holder.sites.first()?;
-        let began = own(busy).last()?;
-        let idles = |group: &&GoroutineGroup| {
-            group.state == GoroutineState::Receive && own(&group.site).last().is_some_and(|name| name == began)
-        };
+        let began = busy.began_with()?;
+        let idles =
+            |group: &&GoroutineGroup| group.state == GoroutineState::Receive && group.site.began_with() == Some(began);
         let idle: f64 = of.doing.iter().filter(idles).map(|group| group.mean).sum();
         let goroutines = idle + holder.mean;
         (idle >= holder.mean).then(|| Finding {
@@ -106,12 +103,6 @@ fn skewed(facts: &Facts) -> Option<Finding> {
         })
     };
     of.sends.iter().find_map(skewed)
-}
-
-/// The functions of the program on a call path, innermost first.
-fn own(site: &Site) -> impl Iterator<Item = &str> {
-    let own = site.call_path.iter().filter(|frame| frame.role == Role::Program);
-    own.filter_map(|frame| frame.function.as_deref())
 }
 
 /// Where a goroutine is that runs, looks do not tell. But nearly all samples may be of goroutines that began with one
@@ -177,9 +168,8 @@ pub(super) fn herds(facts: &Facts) -> Option<Finding> {
     };
     let (ready, relocking, back) =
         (mean(GoroutineState::Runnable), mean(GoroutineState::Mutex), mean(GoroutineState::Others));
-    let cost =
-        facts.symbols.iter().filter(|code| code.frame.function.as_deref().is_some_and(|f| OF_HERDS.contains(&f)));
-    let samples: u64 = cost.map(|code| code.inclusive).sum();
+    let costs = |name: &str| OF_HERDS.contains(&name);
+    let samples = weigh::samples_below(facts, |frame| frame.function.as_deref().is_some_and(costs));
     let share = weigh::share(samples, weigh::samples(facts)).min(1.0);
     let is_herd = ready + relocking >= LEAST_AWAKE_PER_CPU * f64::from(facts.header.machine.cpus.max(1))
         && relocking >= LEAST_BACK
@@ -410,20 +400,19 @@ pub(super) mod tests {
         Facts { goroutines: vec![of], ..Facts::default() }
     }
 
+    /// A call path of the program, innermost first.
+    fn path(functions: &[&str]) -> Site {
+        let call_path = functions.iter().map(|name| Frame::named(name, Role::Program)).collect();
+        Site { call_path, ..Site::default() }
+    }
+
     /// One of four goroutines gets all that is sent.
     pub(in super::super) fn one_gets_all() -> Facts {
-        let site = |path: &[&str]| {
-            let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
-            Site { call_path, ..Site::default() }
-        };
-        let sites = vec![site(&["main.post", "main.run"])];
+        let sites = vec![path(&["main.post", "main.run"])];
         let holder = GoroutineHolder { mean: 1.0, sites, ..GoroutineHolder::default() };
         let sends = vec![GoroutineLock { contended: 0.5, holder: Some(holder), ..GoroutineLock::default() }];
-        let group = |state, mean, path| GoroutineGroup { state, mean, site: site(path) };
-        let doing = vec![
-            group(GoroutineState::Receive, 3.0, &["main.run"]),
-            group(GoroutineState::Receive, 5.0, &["main.collect"]),
-        ];
+        let idle = |mean, function| GoroutineGroup { state: GoroutineState::Receive, mean, site: path(&[function]) };
+        let doing = vec![idle(3.0, "main.run"), idle(5.0, "main.collect")];
         let of = GoroutineFacts { looks: FEW_LOOKS, doing, sends, ..GoroutineFacts::default() };
         Facts { goroutines: vec![of], ..Facts::default() }
     }
@@ -449,10 +438,7 @@ pub(super) mod tests {
         let mut facts = Facts { start_ns: 0, end_ns: 1_000, ..Facts::default() };
         facts.totals.runnable_ns = vec![0, 900, 100, 0];
         facts.tasks = vec![Task { function: "main.value.func1".to_owned(), samples: 100, ..Task::default() }];
-        let group = |state, mean, path: &[&str]| {
-            let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
-            GoroutineGroup { state, mean, site: Site { call_path, ..Site::default() } }
-        };
+        let group = |state, mean, functions: &[&str]| GoroutineGroup { state, mean, site: path(functions) };
         let waits = group(GoroutineState::Others, 1.0, &["sync.(*WaitGroup).Wait", "main.value"]);
         let doing = vec![group(GoroutineState::Running, 1.1, &[]), waits];
         facts.goroutines = vec![GoroutineFacts { looks: FEW_LOOKS, doing, ..GoroutineFacts::default() }];

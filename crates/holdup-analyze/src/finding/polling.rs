@@ -26,13 +26,14 @@
 //!
 //! How it can be wrong: a thread that does a little work every millisecond by design looks alike.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use super::{runtime, stages};
 use crate::facts::{Blame, Facts, Leaf, LockFacts, Reason, Site, ThreadFacts};
-use crate::names::{Role, is_sleep, leads_through};
+use crate::names::{is_sleep, leads_through};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Polling,
@@ -119,12 +120,11 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
-    let sleeps = || weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid);
     vec![Finding {
         severity: share.min(MOST_SEVERITY),
         bound: Some(1.0 / (1.0 - share)),
         subjects: vec![weigh::thread_subject(facts, tid)],
-        place: worst.place.cloned().or_else(|| sleeps().map(|(_, site)| site)),
+        place: place(facts, worst),
         evidence: vec![
             part("sleep_share", share),
             rate("polls_per_s", weigh::per_s(worst.times, facts.span_ns())),
@@ -200,18 +200,18 @@ fn alike<'a>(facts: &Facts, slow: Vec<Poller<'a>>) -> Vec<Poller<'a>> {
     let Some(middle) = slow.get(slow.len() / 2).map(mean_ns) else { return Vec::new() };
     slow.retain(|poller| (mean_ns(poller) - middle).abs() <= MOST_APART * middle);
     // The stages of a pipeline may be as slow as each other, but began with functions of their own.
-    let began = |poller: &Poller| began_with(facts, poller);
-    let count = |poller: &Poller| slow.iter().filter(|other| began(other) == began(poller)).count();
-    let most = slow.iter().max_by_key(|poller| count(poller)).and_then(began);
-    slow.retain(|poller| began_with(facts, poller) == most);
-    if slow.len() >= LEAST_ALIKE { slow } else { Vec::new() }
+    let mut families: BTreeMap<Option<Arc<str>>, Vec<Poller>> = BTreeMap::new();
+    for poller in slow {
+        let began = place(facts, &poller).and_then(|site| site.began_with().cloned());
+        families.entry(began).or_default().push(poller);
+    }
+    let largest = families.into_values().max_by_key(Vec::len);
+    largest.filter(|family| family.len() >= LEAST_ALIKE).unwrap_or_default()
 }
 
-/// The outermost function of the program where it sleeps.
-fn began_with(facts: &Facts, poller: &Poller) -> Option<Arc<str>> {
+/// Where it waits, or mostly sleeps.
+fn place(facts: &Facts, poller: &Poller) -> Option<Site> {
     let tid = poller.thread.tid;
     let sleeps = || weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == tid).map(|(_, site)| site);
-    let site = poller.place.cloned().or_else(sleeps)?;
-    let outermost = site.call_path.iter().rev().find(|frame| frame.role == Role::Program)?;
-    outermost.function.clone()
+    poller.place.cloned().or_else(sleeps)
 }

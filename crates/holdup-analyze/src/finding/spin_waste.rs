@@ -43,12 +43,15 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 fn of_goroutines(facts: &Facts) -> Option<Finding> {
     let spent = go_scheduler::on_looks(facts)?;
     let place = spent.place?;
-    let cpus = weigh::share(spent.hits * facts.header.sample_period_ns, facts.span_ns());
     Some(Finding {
         severity: weigh::of_work(facts, spent.share),
         subjects: weigh::function_subject(&place),
         place: Some(place),
-        evidence: vec![part("spin_share", spent.share), count("spin_samples", spent.hits), ratio("spin_cpus", cpus)],
+        evidence: vec![
+            part("spin_share", spent.share),
+            count("spin_samples", spent.hits),
+            ratio("spin_cpus", spent.cpus),
+        ],
         ..Finding::new(Kind::SpinWaste, Cure::BlockInsteadOfLooking, weigh::record_again())
     })
 }

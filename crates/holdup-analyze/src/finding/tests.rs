@@ -453,8 +453,7 @@ fn handing_over() -> Facts {
     let mut facts = quiet(2);
     busy(&mut facts, 400 * MS);
     facts.totals.user_samples = 200;
-    let code = |function, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 1, inclusive };
-    facts.symbols = vec![code("runtime.chansend", 60), code("runtime.park_m", 40), code("runtime.mallocgc", 100)];
+    facts.symbols = vec![below("runtime.chansend", 60), below("runtime.park_m", 40), below("runtime.mallocgc", 100)];
     let mut through = site("main.deliver");
     through.call_path.insert(0, Frame::named("runtime.chansend", Role::Runtime));
     facts.threads[1].hot_sites = vec![site("main.parse"), through];
@@ -470,7 +469,6 @@ fn a_bound_takes_in_all_that_may_go_with_the_cause() {
     };
     let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() < 1e-9);
     let mut facts = handing_over();
-    let code = |function, role, hits| Code { frame: Frame::named(function, role), hits, inclusive: hits };
     facts.symbols[0].hits = 90;
     facts.symbols.extend([code("main.parse", Role::Program, 30), code("memcpy", Role::Runtime, 10)]);
     facts.symbols.extend([code("malloc", Role::Runtime, 20), code("__schedule", Role::Scheduler, 50)]);
@@ -492,7 +490,6 @@ fn what_waits_for_a_lock_cost_bounds_the_gain_too() {
     };
     let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
     assert!(near(left(&facts), 1.0), "no samples: only the time goes");
-    let code = |function, role, hits| Code { frame: Frame::named(function, role), hits, inclusive: hits };
     facts.totals.user_samples = 400;
     facts.symbols = vec![code("price", Role::Program, 400)];
     assert!(near(left(&facts), 1.0), "all is work");
@@ -539,9 +536,8 @@ fn goroutines_that_hand_over_little_at_their_thresholds() {
 /// A goroutine looks into an empty channel.
 fn looking() -> Facts {
     let mut facts = handing_over();
-    let code = |function, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 1, inclusive };
     facts.totals.user_samples = 1_000;
-    facts.symbols = vec![code("runtime.selectgo", 350), code("runtime.park_m", 17), code("runtime.typedmemmove", 1)];
+    facts.symbols = vec![below("runtime.selectgo", 350), below("runtime.park_m", 17), below("runtime.typedmemmove", 1)];
     facts
 }
 
@@ -572,9 +568,8 @@ fn goroutines_that_look_in_vain_at_their_thresholds() {
 /// A goroutine calls `runtime.Gosched` in a loop; half of the time it is not its turn.
 fn yielding_goroutine() -> Facts {
     let mut facts = handing_over();
-    let code = |function, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 1, inclusive };
     facts.totals.user_samples = 1_000;
-    facts.symbols = vec![code("runtime.gosched_m", 100), code("runtime.goschedImpl", 100)];
+    facts.symbols = vec![below("runtime.gosched_m", 100), below("runtime.goschedImpl", 100)];
     let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean };
     let doing = vec![
         group(GoroutineState::Sleep, "main.main", 2.0),
@@ -932,6 +927,11 @@ fn thundering_herd_at_its_thresholds() {
             ("it is a barrier", |facts| facts.locks[0].primitive = Primitive::Barrier),
         ],
     );
+}
+
+/// A function of a runtime, with the samples in it and in what it calls.
+fn below(function: &str, inclusive: u64) -> Code {
+    Code { frame: Frame::named(function, Role::Runtime), hits: 0, inclusive }
 }
 
 fn code(function: &str, role: Role, hits: u64) -> Code {
@@ -3047,8 +3047,7 @@ fn workers_of_node() -> Facts {
         (thread.on_cpu_ns, thread.exited, thread.born_ns) = (20 * MS, true, S + 1);
     }
     facts.totals.user_samples = 1_000;
-    let code = |function: &str, inclusive| Code { frame: Frame::named(function, Role::Program), hits: 0, inclusive };
-    facts.symbols = vec![code("node::CreateEnvironment(node::IsolateData*)", 140), code("node::FreeEnvironment", 10)];
+    facts.symbols = vec![below("node::CreateEnvironment(node::IsolateData*)", 140), below("node::FreeEnvironment", 10)];
     facts
 }
 
@@ -3267,11 +3266,8 @@ fn who_asks_for_collections_is_told() {
     assert_eq!(asked(100 * MS).place.map(|place| place.ns), Some(100 * MS));
     let python = |asked| {
         let mut facts = collecting();
-        let code = |function: &str, inclusive| {
-            let module = "/usr/bin/python3.11".into();
-            Code { frame: Frame { module, ..Frame::named(function, Role::Runtime) }, hits: 0, inclusive }
-        };
-        facts.symbols = vec![code("gc_collect_main", 100), code("gc_collect_impl", asked)];
+        facts.symbols = vec![below("gc_collect_main", 100), below("gc_collect_impl", asked)];
+        facts.symbols.iter_mut().for_each(|code| code.frame.module = "/usr/bin/python3.11".into());
         let mut tidy = site("tidy");
         tidy.call_path.insert(0, Frame::named("gc_collect_impl", Role::Runtime));
         facts.threads[1].hot_sites = vec![site("parse"), tidy];
@@ -3285,9 +3281,8 @@ fn copying() -> Facts {
     let mut facts = quiet(3);
     busy(&mut facts, 300 * MS);
     facts.totals.user_samples = 250;
-    let code = |function: &str, inclusive| Code { frame: Frame::named(function, Role::Program), hits: 0, inclusive };
     let copied = ["node::worker::Message::Serialize(v8::Isolate*)", "node::worker::Message::Deserialize"];
-    facts.symbols = vec![code(copied[0], 40), code(copied[1], 60), code("match", 150)];
+    facts.symbols = vec![below(copied[0], 40), below(copied[1], 60), below("match", 150)];
     let mut assigns = Site { count: 5, ..site("assign") };
     assigns.call_path.insert(0, Frame::named(copied[0], Role::Runtime));
     facts.threads[1].hot_sites = vec![Site { count: 9, ..site("match") }, assigns];
@@ -3328,8 +3323,7 @@ fn collecting() -> Facts {
     let mut facts = quiet(3);
     busy(&mut facts, 300 * MS);
     facts.totals.user_samples = 500;
-    let code = |function: &str, inclusive| Code { frame: Frame::named(function, Role::Runtime), hits: 0, inclusive };
-    facts.symbols = vec![code("runtime.gcDrain", 90), code("runtime.gcDrainN", 10), code("main.build", 300)];
+    facts.symbols = vec![below("runtime.gcDrain", 90), below("runtime.gcDrainN", 10), below("main.build", 300)];
     facts
 }
 

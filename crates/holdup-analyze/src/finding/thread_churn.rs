@@ -42,22 +42,13 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 /// Workers of Node, each of which has a heap, an event loop and a library of its own.
 fn of_workers(facts: &Facts) -> Option<Finding> {
-    let is =
-        |name: &str, start: &str| name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
-    let below = |function: &str| -> u64 {
-        let codes =
-            facts.symbols.iter().filter(|code| code.frame.function.as_deref().is_some_and(|name| is(name, function)));
-        codes.map(|code| code.inclusive).sum()
-    };
-    let made = below("node::CreateEnvironment") + below("node::FreeEnvironment");
+    const MAKES: [&str; 2] = ["node::CreateEnvironment", "node::FreeEnvironment"];
+    let makes = |name: &str| MAKES.iter().any(|start| weigh::is_function(name, start));
+    let made = weigh::samples_below(facts, |frame| frame.function.as_deref().is_some_and(makes));
     let cost = weigh::share(made, weigh::samples(facts)).min(1.0);
     let process = facts.processes.iter().max_by_key(|process| short_lived(facts, process).count())?;
     let threads = short_lived(facts, process).count() as u64;
-    let run_ns: u64 = short_lived(facts, process).map(|thread| thread.on_cpu_ns).sum();
-    (threads >= LEAST_WORKERS && made >= LEAST_SAMPLES && cost >= LEAST_MADE).then(|| {
-        let per_s = weigh::per_s(threads, facts.span_ns());
-        found(facts, process, cost, (threads, per_s, run_ns / threads.max(1)))
-    })
+    (threads >= LEAST_WORKERS && made >= LEAST_SAMPLES && cost >= LEAST_MADE).then(|| found(facts, process, cost))
 }
 
 /// Threads of a process that began and ended within the recording, but the first.
@@ -70,26 +61,31 @@ fn short_lived<'a>(facts: &'a Facts, process: &'a ProcessFacts) -> impl Iterator
 fn of_process(facts: &Facts, process: &ProcessFacts) -> Option<Finding> {
     let short = || short_lived(facts, process);
     let threads = short().count() as u64;
-    let run_ns: u64 = short().map(|thread| thread.on_cpu_ns).sum();
-    let mean_ns = run_ns.checked_div(threads)?;
+    let mean_ns = mean_run_ns(facts, process)?;
     let memory_ns: u64 = short().filter_map(|thread| thread.off.get(&Reason::Memory)).map(|time| time.ns).sum();
     let cost = weigh::share(threads * THREAD_NS + memory_ns, weigh::cpu_ns(facts) + memory_ns).min(1.0);
     let per_s = weigh::per_s(threads, facts.span_ns());
     if threads < LEAST_THREADS || per_s < LEAST_THREADS as f64 || mean_ns > MOST_RUN_NS || cost < LEAST_SHARE {
         return None;
     }
-    Some(found(facts, process, cost, (threads, per_s, mean_ns)))
+    Some(found(facts, process, cost))
 }
 
-fn found(facts: &Facts, process: &ProcessFacts, cost: f64, (threads, per_s, mean_ns): (u64, f64, u64)) -> Finding {
+fn mean_run_ns(facts: &Facts, process: &ProcessFacts) -> Option<u64> {
+    let run_ns: u64 = short_lived(facts, process).map(|thread| thread.on_cpu_ns).sum();
+    run_ns.checked_div(short_lived(facts, process).count() as u64)
+}
+
+fn found(facts: &Facts, process: &ProcessFacts, cost: f64) -> Finding {
+    let threads = short_lived(facts, process).count() as u64;
     Finding {
         severity: cost,
         subjects: vec![weigh::process_subject(process)],
         place: place(facts, process),
         evidence: vec![
             part("cost_share", cost),
-            rate("threads_per_s", per_s),
-            ns("run_ns_mean", mean_ns),
+            rate("threads_per_s", weigh::per_s(threads, facts.span_ns())),
+            ns("run_ns_mean", mean_run_ns(facts, process).unwrap_or_default()),
             count("threads", threads),
             part("kernel_share", super::kernel_heavy::kernel_share(facts)),
         ],

@@ -145,6 +145,17 @@ fn of_futexes(facts: &Facts) -> f64 {
     share(facts.futex_sites.iter().map(|site| site.count).sum(), samples(facts))
 }
 
+/// Samples in such functions and in what these call, where none of them calls another.
+pub(super) fn samples_below(facts: &Facts, is: impl Fn(&Frame) -> bool) -> u64 {
+    facts.symbols.iter().filter(|code| is(&code.frame)).map(|code| code.inclusive).sum()
+}
+
+/// Whether a name is that of a function, with or without its arguments: `runtime.gcDrain` is no beginning of
+/// `runtime.gcDrainN`, but V8's functions have arguments behind.
+pub(super) fn is_function(name: &str, start: &str) -> bool {
+    name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['(', '<', '.', ' ']))
+}
+
 /// The part of the samples in such functions, where they do not spin. All of too few.
 fn share_in(facts: &Facts, is: impl Fn(&Frame) -> bool) -> f64 {
     let all = samples(facts);

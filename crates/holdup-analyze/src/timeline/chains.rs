@@ -169,10 +169,10 @@ impl Pieces {
 pub(super) struct Chains {
     /// By thread: time by state.
     pub accounts: Vec<[u64; State::COUNT]>,
+    /// By thread: how long those of its waits took, until it could go on, that no other thread ended.
+    pub timed_waits: Vec<Histogram>,
     /// By thread: waits of others that it ended.
     pub ended_waits: Table<ThreadId, u64>,
-    /// How long those waits of each thread took, until it could go on, that no other thread ended.
-    pub timed_waits: Table<ThreadId, Histogram>,
     pub blame: Vec<(Row, u64)>,
     /// What the path consists of.
     pub path: FxHashMap<End, u64>,
@@ -189,9 +189,8 @@ pub(super) struct Walker<'a, M> {
 
 pub(super) fn follow<M: Meaning>(engine: &Engine, meaning: &M, from: u64, to: u64) -> Chains {
     let mut walker = Walker { engine, meaning, steps: 0 };
-    let accounts = engine.threads.iter().map(|thread| walker.account(thread)).collect();
-    let mut chains =
-        Chains { accounts, ended_waits: walker.ended_waits(), timed_waits: walker.timed_waits(), ..Chains::default() };
+    let (accounts, timed_waits) = engine.threads.iter().map(|thread| walker.account(thread)).unzip();
+    let mut chains = Chains { accounts, ended_waits: walker.ended_waits(), timed_waits, ..Chains::default() };
     walker.blame(&mut chains);
     walker.path(&mut chains, from, to);
     chains
@@ -200,8 +199,9 @@ pub(super) fn follow<M: Meaning>(engine: &Engine, meaning: &M, from: u64, to: u6
 impl<M: Meaning> Walker<'_, M> {
     // The account.
 
-    fn account(&self, thread: &Thread) -> [u64; State::COUNT] {
-        let mut account = [0; State::COUNT];
+    /// Its time by state, and its waits that no other thread ended.
+    fn account(&self, thread: &Thread) -> ([u64; State::COUNT], Histogram) {
+        let (mut account, mut timed_waits) = ([0; State::COUNT], Histogram::default());
         let mut off = 0;
         for stay in thread.log.stays() {
             let length = stay.to - stay.from;
@@ -211,10 +211,13 @@ impl<M: Meaning> Walker<'_, M> {
             account[state as usize] += length - ready;
             let waits_for = if stay.is_displaced() { State::CpuOther } else { State::CpuOwn };
             account[waits_for as usize] += ready;
+            if state.is_wait() && stay.waking_thread().is_none() {
+                timed_waits.add(length - ready);
+            }
         }
         let life = thread.last.saturating_sub(thread.born);
         account[State::Running as usize] += life.saturating_sub(off);
-        account
+        (account, timed_waits)
     }
 
     fn ended_waits(&self) -> Table<ThreadId, u64> {
@@ -224,18 +227,6 @@ impl<M: Meaning> Walker<'_, M> {
             wakers.filter(|waker| *waker != thread).for_each(|waker| ended[waker] += 1);
         }
         ended
-    }
-
-    fn timed_waits(&self) -> Table<ThreadId, Histogram> {
-        self.engine.threads.map(|thread| {
-            let mut waits = Histogram::default();
-            for stay in thread.log.stays().iter().filter(|stay| stay.waking_thread().is_none()) {
-                if self.state(self.meaning.part_of(stay, thread.space)).is_wait() {
-                    waits.add(stay.woken() - stay.from);
-                }
-            }
-            waits
-        })
     }
 
     fn state(&self, doing: Doing) -> State {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum as _;
 use holdup_bench::locks;
 use holdup_bench::spec::{FACTORS, Workload};
 
@@ -46,8 +47,9 @@ enum What {
 /// Nothing is named, or stdout cannot be written.
 pub fn run(options: &Options) -> Result<Status, Error> {
     let Some(what) = options.what else {
-        let names = ["locks", "workloads", "factors", "metrics", "experiments", "claims"].join(", ");
-        return Err(Error::Argument(format!("list what? One of {names}: holdup list locks")));
+        let names = What::value_variants().iter().filter_map(What::to_possible_value);
+        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
+        return Err(Error::Argument(format!("list what? One of {}: holdup list locks", names.join(", "))));
     };
     output::print(&match what {
         What::Locks => locks(),

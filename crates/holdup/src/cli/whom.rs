@@ -47,13 +47,14 @@ impl Whom {
     /// # Errors
     /// It is not clear who is meant, or nobody is there.
     pub fn target(&self, verb: &str) -> Result<Target, Error> {
-        if !self.is_attached() && self.command.is_empty() {
+        let is_attached = self.is_attached();
+        if !is_attached && self.command.is_empty() {
             return Err(Error::Argument(format!(
                 "whom? Give the program to start (holdup {verb} -- ./server --port 7000), or processes that run \
                  (holdup {verb} --pid 1234, --cgroup PATH, --container ID)"
             )));
         }
-        if !self.is_attached() {
+        if !is_attached {
             return Ok(Target::Command(self.command.clone()));
         }
         if let Some(word) = self.command.first() {

@@ -205,6 +205,11 @@ pub fn caller(site: &Site) -> Option<String> {
     site.caller().map(place)
 }
 
+/// The same, if it is one of the program's own.
+pub fn own_caller(site: &Site) -> Option<String> {
+    site.caller().filter(|frame| frame.role == Role::Program).map(place)
+}
+
 /// The same, and the function of the program that called it: `burn cook.c:10, called by bake cook.c:31`.
 pub fn with_its_caller(site: &Site) -> Option<String> {
     let own = site.caller()?;

@@ -2,8 +2,7 @@
 //! of (the path).
 
 use holdup_analyze::{
-    Account, AccountState, Blame, Facts, Frame, GoroutineGroup, GoroutineState, Leaf, LockNumber, PathPart, Reason,
-    Role, Site, ThreadFacts,
+    Account, AccountState, Blame, Facts, Frame, GoroutineState, Leaf, LockNumber, PathPart, Reason, ThreadFacts,
 };
 
 use super::super::document::{Column, Document, Table};
@@ -271,9 +270,8 @@ fn one_alone(facts: &Facts) -> Option<String> {
     let much = share(busiest.on_cpu_ns, facts.totals.on_cpu_ns);
     let samples = busiest.user_samples + busiest.kernel_samples;
     let mostly = busiest.hot_sites.first().filter(|site| site.count * 2 >= samples && samples > 0);
-    let mostly = mostly.and_then(Site::caller).filter(|frame| frame.role == Role::Program);
     (works && much >= NEARLY_ALL).then(|| {
-        let place = mostly.map(|frame| format!(", mostly in {}", name::place(frame))).unwrap_or_default();
+        let place = mostly.and_then(name::own_caller).map(|place| format!(", mostly in {place}")).unwrap_or_default();
         format!("{} alone has {} of the CPU time{place}", name::thread(facts, busiest.tid), number::percent(much))
     })
 }
@@ -283,12 +281,10 @@ pub fn goroutines_asleep(facts: &Facts) -> Option<String> {
     const LEAST_ASLEEP: f64 = 0.2;
     let groups = || facts.goroutines.iter().flat_map(|of| &of.doing);
     let all: f64 = groups().map(|group| group.mean).sum();
-    let frame = |group: &&GoroutineGroup| group.site.caller().filter(|frame| frame.role == Role::Program).cloned();
     let asleep = groups().filter(|group| group.state == GoroutineState::Sleep && group.mean >= LEAST_ASLEEP * all);
-    let (mean, frame) = asleep
-        .filter_map(|group| Some((group.mean, frame(&group)?)))
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    Some(format!("{} of {} goroutines sleep in {}", number::ratio(mean), number::ratio(all), name::place(&frame)))
+    let placed = asleep.filter_map(|group| Some((group.mean, name::own_caller(&group.site)?)));
+    let (mean, place) = placed.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some(format!("{} of {} goroutines sleep in {place}", number::ratio(mean), number::ratio(all)))
 }
 
 /// What the elapsed time of a program that has ended mostly goes by with, if that is waits for other ends, as of
@@ -304,8 +300,7 @@ fn others(facts: &Facts) -> Option<String> {
     };
     let parts = || facts.path.parts.iter().filter(waits);
     let much = share(parts().map(|part| part.ns).sum(), facts.span_ns());
-    let longest = parts().max_by_key(|part| part.ns)?.site.as_ref()?;
-    let frame = longest.caller().filter(|frame| frame.role == Role::Program)?;
+    let place = name::own_caller(parts().max_by_key(|part| part.ns)?.site.as_ref()?)?;
     let late = if acknowledges_late(facts) {
         ": many last 40ms, as TCP's delayed acknowledgements do (write all at once, or set TCP_NODELAY)"
     } else {
@@ -313,9 +308,8 @@ fn others(facts: &Facts) -> Option<String> {
     };
     (ended && much >= 0.5).then(|| {
         format!(
-            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {}{late}",
-            number::percent(much),
-            name::place(frame)
+            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {place}{late}",
+            number::percent(much)
         )
     })
 }
@@ -344,15 +338,13 @@ fn sleeps(facts: &Facts) -> Option<String> {
         return None;
     }
     let (much, site) = facts.path.sleeps(facts.span_ns())?;
-    let frame = site.caller()?;
-    (much >= 0.5 && frame.role == Role::Program).then(|| {
-        format!("{} of the elapsed time goes by in sleeps, mostly in {}", number::percent(much), name::place(frame))
-    })
+    let place = name::own_caller(site)?;
+    (much >= 0.5).then(|| format!("{} of the elapsed time goes by in sleeps, mostly in {place}", number::percent(much)))
 }
 
 #[cfg(test)]
 mod tests {
-    use holdup_analyze::{OffTime, Path};
+    use holdup_analyze::{GoroutineGroup, OffTime, Path, Role, Site};
     use holdup_trace::{Pid, Tid};
 
     use super::super::specimen::frame;

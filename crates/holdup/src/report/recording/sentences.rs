@@ -378,11 +378,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "delay_share").map(number::percent).unwrap_or_default()
         ),
         Kind::InterpreterLock if finding.cure == Cure::LargerTasks => {
-            let caller = finding.place.as_ref().and_then(Site::caller).filter(|frame| frame.role == Role::Program);
+            let caller = finding.place.as_ref().and_then(name::own_caller);
             format!(
                 "Processes of Python hand each other so little at a time{} that the threads which do it take turns at \
                  the interpreter's lock for {much} of their working time.",
-                caller.map(|frame| format!(", in {},", name::place(frame))).unwrap_or_default()
+                caller.map(|place| format!(", in {place},")).unwrap_or_default()
             )
         }
         Kind::InterpreterLock => format!(

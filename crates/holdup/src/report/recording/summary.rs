@@ -70,13 +70,12 @@ pub fn headline(recording: &Recording) -> String {
         None if facts.threads.is_empty() => {
             format!("No thread of {} ran while it was recorded.", program(facts))
         }
-        None => match recording.report.doubts.first() {
-            Some(Doubt::Tasks { looked: true, .. }) if account::goroutines_asleep(facts).is_some() => format!(
-                "No findings, but {} and others mostly wait for each other.",
-                account::goroutines_asleep(facts).unwrap_or_default()
-            ),
-            Some(doubt) => format!("No findings, but that is no all-clear: {}.", doubted(doubt)),
-            None => match account::decides(facts) {
+        None => match (recording.report.doubts.first(), account::goroutines_asleep(facts)) {
+            (Some(Doubt::Tasks { looked: true, .. }), Some(asleep)) => {
+                format!("No findings, but {asleep} and others mostly wait for each other.")
+            }
+            (Some(doubt), _) => format!("No findings, but that is no all-clear: {}.", doubted(doubt)),
+            (None, _) => match account::decides(facts) {
                 Some(what) => format!("No findings, but {what}."),
                 None => format!("Nothing holds {} up: no findings.", program(facts)),
             },
