@@ -119,12 +119,19 @@ pub(crate) const fn starts_as<L: RawMutex, const WORDS: usize>(words: [u64; WORD
     if words[0] == 0 {
         return true;
     }
-    // Only locks without padding have words that are not zero, and those are one word long.
-    assert!(mem::size_of::<L>() == 8 && WORDS == 1);
+    // Only locks that fill their words have words that are not zero.
+    assert!(mem::size_of::<L>() == 8 * WORDS);
     let free = ManuallyDrop::new(L::INIT);
-    // SAFETY: the sizes are equal (asserted above), such a lock has no padding, and every bit pattern is a u64.
-    let found: u64 = unsafe { mem::transmute_copy(&free) };
-    found == words[0]
+    // SAFETY: the sizes are equal (asserted above), the compiler refuses padding, and every bit pattern is a u64.
+    let found: [u64; WORDS] = unsafe { mem::transmute_copy(&free) };
+    let mut index = 0;
+    while index < WORDS {
+        if found[index] != words[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Whether a free reader-writer lock begins with these words of 4 bytes, which its first fields fill.

@@ -182,7 +182,7 @@ macro_rules! rw_infos {
 /// ```
 /// use holdup_locks::RW_LOCKS;
 ///
-/// assert!(RW_LOCKS.iter().any(|lock| lock.upgradable && lock.size_bytes == 16));
+/// assert!(RW_LOCKS.iter().any(|lock| lock.upgradable && lock.size_bytes == 24));
 /// ```
 pub const RW_LOCKS: &[RwLockInfo] = for_each_rw_lock!(rw_infos);
 

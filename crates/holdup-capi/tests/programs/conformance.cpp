@@ -41,9 +41,9 @@ static_assert(stays_put<holdup::recursive<holdup::fair>>);
 static_assert(std::is_nothrow_default_constructible_v<holdup::mutex>);
 static_assert(noexcept(static_mutex.lock()) && noexcept(static_mutex.unlock()) && noexcept(static_mutex.try_lock()));
 static_assert(noexcept(static_mutex.try_lock_for(std::declval<const std::chrono::milliseconds&>())));
-static_assert(stays_put<holdup::shared_mutex> && sizeof(holdup::shared_mutex) == 16 && alignof(holdup::rw_sharded) == 128);
+static_assert(stays_put<holdup::shared_mutex> && sizeof(holdup::shared_mutex) == 24 && alignof(holdup::rw_sharded) == 128);
 static_assert(noexcept(static_shared.lock_shared()) && noexcept(static_shared.try_lock_shared()));
-static_assert(sizeof(holdup::mutex) == 8 && sizeof(holdup::gate) == 24);
+static_assert(sizeof(holdup::mutex) == 16 && sizeof(holdup::gate) == 24);
 static_assert(alignof(holdup::sharded_counter) == 128);
 static_assert(std::is_move_constructible_v<holdup::lock_table::guard> && !std::is_copy_constructible_v<holdup::lock_table::guard>);
 

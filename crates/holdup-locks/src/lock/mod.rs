@@ -14,6 +14,8 @@ pub(crate) mod ttas;
 #[cfg(feature = "std")]
 mod adaptive;
 #[cfg(feature = "std")]
+mod asymmetry;
+#[cfg(feature = "std")]
 mod clh;
 #[cfg(feature = "std")]
 mod clh_spin;

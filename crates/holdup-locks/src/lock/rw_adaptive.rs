@@ -81,7 +81,7 @@ const READERS: u32 = 1;
 const NEXT_WRITER: u32 = 2;
 
 /// The reader-writer lock for general use: a writer waits at most for the readers that are in, readers for one writer.
-/// 16 bytes.
+/// 24 bytes.
 ///
 /// ```
 /// use holdup_locks::{RwAdaptive, RwLock};
