@@ -153,6 +153,9 @@ pub mod model {
     /// After this long a sleeper of `Adaptive` starves: 0 for at once, `u64::MAX` for never.
     pub static PATIENCE_NS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(u64::MAX);
 
+    /// Whether releases of `Adaptive` are plain stores, at first and after one without a waiter; else they never are.
+    pub static ASYMMETRIC: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
+
     /// Whether the system has the kernel locks' objects. Without them these locks work as `Futex`.
     pub static OBJECTS: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(true);
 

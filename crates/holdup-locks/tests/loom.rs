@@ -227,12 +227,23 @@ where
     tries(new);
 }
 
-/// Models of `Adaptive` share one knob, so they take turns.
-fn with_patience(patience_ns: u64, run: impl FnOnce()) {
+/// Models of `Adaptive` share its knobs, so they take turns.
+fn with(asymmetric: bool, patience_ns: u64, run: impl FnOnce()) {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    model::ASYMMETRIC.store(asymmetric, Ordering::Relaxed);
     model::PATIENCE_NS.store(patience_ns, Ordering::Relaxed);
     run();
+}
+
+/// Releases are read-modify-writes.
+fn with_patience(patience_ns: u64, run: impl FnOnce()) {
+    with(false, patience_ns, run);
+}
+
+/// Releases are plain stores, until somebody wants to sleep, and again after one without a waiter.
+fn asymmetric_with_patience(patience_ns: u64, run: impl FnOnce()) {
+    with(true, patience_ns, run);
 }
 
 const NEVER: u64 = u64::MAX;
@@ -400,6 +411,37 @@ fn adaptive_gives_up_while_it_starves() {
 #[test]
 fn adaptive_tries() {
     with_patience(NEVER, || tries(Adaptive::new));
+}
+
+#[test]
+fn adaptive_asymmetric() {
+    asymmetric_with_patience(NEVER, || {
+        all_add(3, 2, 2, Adaptive::new);
+        all_add(2, 3, 1, Adaptive::new);
+        tries(Adaptive::new);
+    });
+}
+
+#[test]
+fn adaptive_asymmetric_that_sleeps_at_once() {
+    asymmetric_with_patience(NEVER, || {
+        all_add(3, 2, 2, || Adaptive::with_spin(0));
+        all_add(3, 3, 1, || Adaptive::with_spin(0));
+    });
+}
+
+#[test]
+fn adaptive_asymmetric_starving() {
+    asymmetric_with_patience(AT_ONCE, || all_add(3, 2, 2, || Adaptive::with_spin(0)));
+}
+
+#[test]
+fn adaptive_asymmetric_gives_up() {
+    asymmetric_with_patience(NEVER, || {
+        one_gives_up(2, 3, 1, || Adaptive::with_spin(0));
+        one_gives_up(3, 2, 2, || Adaptive::with_spin(0));
+        one_gives_up(2, 3, 1, Adaptive::new);
+    });
 }
 
 #[test]

@@ -23,8 +23,8 @@
 //!    mark after it has seen `ASYMMETRIC` clear. While it is in, nobody sets the bit (3).
 //! 2. Only a holder that has looked and seen somebody enter clears `ASYMMETRIC`, before it releases. So no release by a
 //!    plain store is still to come: only holders release, the holder is this one, and all later ones see what it did.
-//! 3. Only a holder sets `ASYMMETRIC`, by a compare-exchange from 0 (nobody is in), and takes it back if it then finds a
-//!    mark on the lock's word. Who was in and left its mark has left *it* before it left here, so the mark is found.
+//! 3. Only a holder sets `ASYMMETRIC`, by a compare-exchange from 0 (nobody is in), and takes it back if it then finds
+//!    a mark on the lock's word. Who left a mark there did so before it left here, so the mark is found.
 //! 4. A releaser that sees only after its store that somebody has entered takes the lock once more and ends the turn; or
 //!    somebody has the lock, and this one's look after its store comes later.
 //! 5. Whoever waits for the end of a turn does so for a bounded time and looks again whether the lock is free.
@@ -99,7 +99,7 @@ impl Asymmetry {
         }
         let quiet = self.quiet.load(Ordering::Relaxed) + 1;
         self.quiet.store(quiet % QUIET, Ordering::Relaxed);
-        if quiet < QUIET { Look::Symmetric } else { Look::Quiet }
+        if quiet < QUIET || !may_be_asymmetric() { Look::Symmetric } else { Look::Quiet }
     }
 
     /// The holder ends a turn, if there is one.
@@ -165,7 +165,18 @@ impl Asymmetry {
     #[cfg(loom)]
     pub(super) fn make(&self) {
         make_atomics!(self; word, quiet);
+        if !may_be_asymmetric() {
+            self.word.store(0, Ordering::Relaxed);
+        }
     }
+}
+
+/// Always, but for models that look into what is left then.
+fn may_be_asymmetric() -> bool {
+    #[cfg(loom)]
+    return crate::model::ASYMMETRIC.load(Ordering::Relaxed);
+    #[cfg(not(loom))]
+    true
 }
 
 #[cfg(not(loom))]
