@@ -25,8 +25,8 @@
 //!    plain store is still to come: only holders release, the holder is this one, and all later ones see what it did.
 //! 3. Only a holder sets `ASYMMETRIC`, by a compare-exchange from 0 (nobody is in), and takes it back if it then finds
 //!    a mark on the lock's word. Who left a mark there did so before it left here, so the mark is found.
-//! 4. A releaser that sees only after its store that somebody has entered takes the lock once more and ends the turn; or
-//!    somebody has the lock, and this one's look after its store comes later.
+//! 4. A releaser that sees only after its store that somebody has entered takes the lock once more and ends the turn;
+//!    or somebody has the lock, and this one's look after its store comes later.
 //! 5. Whoever waits for the end of a turn does so for a bounded time and looks again whether the lock is free.
 //!
 //! No wake-up is lost for good: the releaser's store and its look may pass the waiter's entry and its look at the lock
@@ -109,8 +109,8 @@ impl Asymmetry {
         Look::Turned
     }
 
-    /// The holder makes releases plain stores from now on, its own too, unless somebody waits. It must look for marks on
-    /// the lock's word afterwards, and call [`end_turn`](Self::end_turn) if there are any.
+    /// The holder makes releases plain stores from now on, its own too, unless somebody waits. It must look for marks
+    /// on the lock's word afterwards, and call [`end_turn`](Self::end_turn) if there are any.
     pub(super) fn begin(&self) -> bool {
         self.word.compare_exchange(0, ASYMMETRIC, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
