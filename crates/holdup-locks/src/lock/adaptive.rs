@@ -10,8 +10,8 @@
 //!
 //! `spin` is the learned number of pauses after which waiters got the lock, or a fixed count: see `learned.rs`.
 //! `asymmetry` says whether a release may be a plain store, which it may until somebody wants to sleep: see
-//! `asymmetry.rs`. While it may, `state` is 0 or `LOCKED`, and all that is said of the other bits here waits for the end
-//! of the turn that a would-be sleeper begins.
+//! `asymmetry.rs`. While it may, `state` is 0 or `LOCKED`, and all that is said of the other bits here waits for the
+//! end of the turn that a would-be sleeper begins.
 //!
 //! ```text
 //!  newcomer ──CAS 0→LOCKED──► holder            (free, nobody starves)
@@ -160,11 +160,6 @@ impl Adaptive {
     #[must_use]
     pub const fn with_spin(pauses: u32) -> Self {
         Self { state: AtomicU32::new(0), spin: Learned::fixed(pauses), asymmetry: Asymmetry::new() }
-    }
-
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn asymmetry(&self) -> &Asymmetry {
-        &self.asymmetry
     }
 
     #[inline]
@@ -442,3 +437,55 @@ raw_mutex!([] Adaptive, GuardNoSend, Self::new());
 raw_mutex_timed!([] Adaptive);
 check_drop!([] Adaptive);
 modelled!([] Adaptive; state, spin, asymmetry);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::asymmetry::{ASYMMETRIC, QUIET, WAITER};
+    use super::*;
+    use crate::Mutex;
+    use std::time::Duration;
+
+    #[test]
+    fn a_sleeper_makes_a_lock_symmetric_and_quiet_makes_it_asymmetric_again() {
+        let lock = Mutex::<Adaptive, u32>::from_raw(Adaptive::with_spin(0), 0);
+        // SAFETY: the raw lock is only looked at.
+        let word = || unsafe { lock.raw() }.asymmetry.word();
+        assert_eq!(word(), ASYMMETRIC);
+        let mut held = lock.lock();
+        std::thread::scope(|threads| {
+            threads.spawn(|| *lock.lock() += 1);
+            while word() < WAITER {
+                std::thread::yield_now();
+            }
+            *held += 1;
+            drop(held);
+        });
+        assert_eq!(word(), 0, "nobody waits, and releases keep marks");
+        (0..QUIET).for_each(|_| *lock.lock() += 1);
+        assert_eq!(word(), ASYMMETRIC);
+        assert_eq!(*lock.lock(), 2 + QUIET);
+    }
+
+    /// Two threads that sleep in their sections make the lock change its mode again and again between others that do
+    /// not, and that are preempted and moved as the kernel likes.
+    #[test]
+    fn modes_change_under_load() {
+        const TIMES: u32 = if cfg!(miri) { 20 } else { 20_000 };
+        let lock = Mutex::<Adaptive, u32>::from_raw(Adaptive::with_spin(0), 0);
+        std::thread::scope(|threads| {
+            for sleeps in [true, true, false, false, false, false] {
+                let lock = &lock;
+                threads.spawn(move || {
+                    for time in 0..TIMES {
+                        let mut value = lock.lock();
+                        *value += 1;
+                        if sleeps && time % (TIMES / 20) == 0 {
+                            std::thread::sleep(Duration::from_micros(200));
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(*lock.lock(), 6 * TIMES);
+    }
+}

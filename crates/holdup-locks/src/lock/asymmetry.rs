@@ -51,12 +51,12 @@
 use crate::sys::atomic::{AtomicU32, Ordering, fence};
 use crate::sys::{ANY, DeadlineNs, now_ns, wait, wake};
 
-const ASYMMETRIC: u32 = 1;
-const WAITER: u32 = 2;
+pub(super) const ASYMMETRIC: u32 = 1;
+pub(super) const WAITER: u32 = 2;
 
 /// After so many releases without a waiter they become plain stores again. A turn costs about one sleep, so even a lock
 /// that somebody sleeps at once in a thousand sections gains.
-const QUIET: u32 = if cfg!(any(loom, miri)) { 1 } else { 1_000 };
+pub(super) const QUIET: u32 = if cfg!(any(loom, miri)) { 1 } else { 1_000 };
 /// The first sleep of who waits for the end of a turn; each is twice as long as the one before.
 const FIRST_NAP_NS: u64 = 50_000;
 
@@ -162,6 +162,11 @@ impl Asymmetry {
         }
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn word(&self) -> u32 {
+        self.word.load(Ordering::Relaxed)
+    }
+
     #[cfg(loom)]
     pub(super) fn make(&self) {
         make_atomics!(self; word, quiet);
@@ -189,55 +194,4 @@ fn nap_until(now: u64, nap: u64, deadline: Option<DeadlineNs>) -> Option<Deadlin
 #[cfg(loom)]
 fn nap_until(_: u64, _: u64, deadline: Option<DeadlineNs>) -> Option<DeadlineNs> {
     deadline
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::{Adaptive, Mutex};
-    use std::time::Duration;
-
-    #[test]
-    fn a_sleeper_makes_a_lock_symmetric_and_quiet_makes_it_asymmetric_again() {
-        let lock = Mutex::<Adaptive, u32>::from_raw(Adaptive::with_spin(0), 0);
-        // SAFETY: the raw lock is only looked at.
-        let word = unsafe { &lock.raw().asymmetry().word };
-        assert_eq!(word.load(Ordering::Relaxed), ASYMMETRIC);
-        let mut held = lock.lock();
-        std::thread::scope(|threads| {
-            threads.spawn(|| *lock.lock() += 1);
-            while word.load(Ordering::Relaxed) < WAITER {
-                std::thread::yield_now();
-            }
-            *held += 1;
-            drop(held);
-        });
-        assert_eq!(word.load(Ordering::Relaxed), 0, "nobody waits, and releases keep marks");
-        (0..QUIET).for_each(|_| *lock.lock() += 1);
-        assert_eq!(word.load(Ordering::Relaxed), ASYMMETRIC);
-        assert_eq!(*lock.lock(), 2 + QUIET);
-    }
-
-    /// Two threads that sleep in their sections make the lock change its mode again and again between others that do
-    /// not, and that are preempted and moved as the kernel likes.
-    #[test]
-    fn modes_change_under_load() {
-        const TIMES: u32 = if cfg!(miri) { 20 } else { 20_000 };
-        let lock = Mutex::<Adaptive, u32>::from_raw(Adaptive::with_spin(0), 0);
-        std::thread::scope(|threads| {
-            for sleeps in [true, true, false, false, false, false] {
-                let lock = &lock;
-                threads.spawn(move || {
-                    for time in 0..TIMES {
-                        let mut value = lock.lock();
-                        *value += 1;
-                        if sleeps && time % (TIMES / 20) == 0 {
-                            std::thread::sleep(Duration::from_micros(200));
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(*lock.lock(), 6 * TIMES);
-    }
 }
