@@ -1014,6 +1014,11 @@ impl Site {
         self.call_path.iter().rev().find(|frame| frame.role == Role::Program)?.function.as_ref()
     }
 
+    /// Whether a process of PostgreSQL waits here for a lock that another transaction has, of a row or a table.
+    pub fn waits_for_row(&self) -> bool {
+        self.call_path.iter().any(|frame| frame.function.as_deref() == Some("ProcSleep"))
+    }
+
     /// Whether that is a frame of the program.
     pub(crate) fn is_by_program(&self) -> bool {
         self.caller().is_some_and(|frame| frame.role == Role::Program)

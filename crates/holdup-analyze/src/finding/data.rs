@@ -216,6 +216,8 @@ pub enum Unit {
 pub enum Cure {
     /// Shorten the section, split the lock, or cap how many threads contend.
     ShortenSplitOrGate,
+    /// Shorter transactions, on rows of their own.
+    ShortenTransactions,
     /// Spin briefly before sleeping.
     SpinThenPark,
     /// Do the slow thing outside the lock.
@@ -284,10 +286,16 @@ pub enum Cure {
     OwnObjects,
     /// Threads that are kept and used again.
     KeepThreads,
+    /// Processes that are kept and asked again.
+    KeepProcesses,
     /// Let threads run on more CPUs.
     WidenAffinity,
     /// Conditions of their own for different waiters, or wakes for all.
     WakeWhoCanGoOn,
+    /// Do not wait for more where nobody can send it.
+    TakeWhatIsThere,
+    /// Calls that another thread serves meanwhile.
+    CallAsynchronously,
     /// Take locks in one order everywhere.
     LockInOrder,
     /// Release on every way out.

@@ -309,9 +309,11 @@ fn moves_little(facts: &Facts, kernel: &Finding, stage: &Finding) -> bool {
     same_place(facts, kernel, stage) && kernel_heavy::moves_little(facts)
 }
 
-/// One thread alone waits for the busiest of several that share the work: for them to be done.
+/// One thread alone waits for the busiest of several that share the work: for them to be done. Or the stage is the one
+/// goroutine of several to which nearly all is sent.
 fn is_share(_: &Facts, imbalance: &Finding, stage: &Finding) -> bool {
-    threads_of(imbalance).eq(threads_of(stage)) && value(stage, "waiters") <= 1.0
+    let is_sent_all = imbalance.evidence.iter().any(|evidence| evidence.name == "idle_goroutines");
+    is_sent_all || threads_of(imbalance).eq(threads_of(stage)) && value(stage, "waiters") <= 1.0
 }
 
 fn is_no_share(facts: &Facts, stage: &Finding, imbalance: &Finding) -> bool {

@@ -29,7 +29,7 @@ const LEAST_HANDING_OUT: f64 = 0.8;
 /// Of those that should work, so many are callers that wait.
 const LEAST_WAITED: f64 = 0.3;
 /// Somebody waits to send at so many looks.
-const LEAST_SENDING: f64 = 0.5;
+const LEAST_SENDING: f64 = 0.3;
 /// Nearly all samples of one function, and at nearly all looks.
 const NEARLY_ALL: f64 = 0.9;
 /// One is alone for so much of the time, and two are together for so much.
@@ -82,15 +82,20 @@ pub(super) fn imbalance(facts: &Facts) -> Option<Finding> {
 /// is dealt out unevenly, by a key, say. If all received from one channel, nobody would have to wait.
 fn skewed(facts: &Facts) -> Option<Finding> {
     let of = facts.goroutines.iter().find(|of| of.looks >= FEW_LOOKS)?;
+    // Where one runs, looks do not tell; samples do.
+    let all: u64 = facts.tasks.iter().map(|task| task.samples).sum();
+    let task = facts.tasks.iter().max_by_key(|task| task.samples).filter(|task| task.samples * 2 >= all);
     let skewed = |lock: &GoroutineLock| {
-        let holder = lock.holder.as_ref().filter(|_| lock.contended >= LEAST_SENDING)?;
-        let busy = holder.sites.first()?;
+        let (busy, working) = match &lock.holder {
+            Some(holder) => (holder.sites.first()?, holder.mean),
+            None => (&task?.site, 1.0),
+        };
         let began = busy.began_with()?;
         let idles =
             |group: &&GoroutineGroup| group.state == GoroutineState::Receive && group.site.began_with() == Some(began);
         let idle: f64 = of.doing.iter().filter(idles).map(|group| group.mean).sum();
-        let goroutines = idle + holder.mean;
-        (idle >= holder.mean).then(|| Finding {
+        let goroutines = idle + working;
+        (lock.contended >= LEAST_SENDING && idle >= working).then(|| Finding {
             severity: lock.contended * idle / goroutines,
             place: Some(busy.clone()),
             subjects: weigh::function_subject(busy),
@@ -427,10 +432,18 @@ pub(super) mod tests {
             assert!(imbalance(&facts).is_none());
         };
         not(|of| of.looks = FEW_LOOKS - 1);
-        not(|of| of.sends[0].contended = 0.49);
+        not(|of| of.sends[0].contended = 0.29);
         not(|of| of.sends[0].holder = None);
         not(|of| of.doing[0].mean = 0.9);
         not(|of| of.doing[0].state = GoroutineState::Sleep);
+        // It runs whenever somebody looks.
+        let mut facts = one_gets_all();
+        let holder = facts.goroutines[0].sends[0].holder.take().expect("a holder");
+        facts.tasks = vec![Task { samples: 70, site: holder.sites[0].clone(), ..Task::default() }];
+        facts.tasks.push(Task { samples: 30, site: path(&["main.feed"]), ..Task::default() });
+        assert_eq!(imbalance(&facts).expect("an imbalance").severity, 0.375);
+        facts.tasks[1].samples = 71;
+        assert!(imbalance(&facts).is_none(), "the others work more");
     }
 
     /// One of two goroutines computes for ten times as long as the other.

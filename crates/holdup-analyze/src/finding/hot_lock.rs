@@ -66,11 +66,12 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).chain(of_database(facts)).collect()
 }
 
-/// The lock of a database file, which no call waits for.
+/// The lock of a database's file, which no call waits for, or of its rows and tables.
 fn of_database(facts: &Facts) -> Option<Finding> {
-    let looks = |thread: &&ThreadFacts| thread.off_sites.iter().any(sleeps_for_database);
-    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(looks).collect();
-    let sites = || threads.iter().flat_map(|thread| &thread.off_sites).filter(|site| sleeps_for_database(site));
+    let waits_for_it = |site: &Site| sleeps_for_database(site) || site.waits_for_row();
+    let waits = |thread: &&ThreadFacts| thread.off_sites.iter().any(waits_for_it);
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(waits).collect();
+    let sites = || threads.iter().flat_map(|thread| &thread.off_sites).filter(|site| waits_for_it(site));
     let (waits, waited_ns) = sites().fold((0, 0), |(count, ns), site| (count + site.count, ns + site.ns));
     let wait_share = weigh::share(waited_ns, weigh::work_ns(facts) + waited_ns);
     let place = sites().max_by_key(|site| site.ns)?;
@@ -80,14 +81,17 @@ fn of_database(facts: &Facts) -> Option<Finding> {
         && wait_share >= LEAST_WAIT_SHARE;
     enough.then(|| Finding {
         severity: wait_share,
-        subjects: weigh::function_subject(place),
+        subjects: match weigh::function_subject(place) {
+            subjects if subjects.is_empty() => vec![weigh::thread_subject(facts, threads[0].tid)],
+            subjects => subjects,
+        },
         place: Some(place.clone()),
         evidence: vec![
             part("wait_share", wait_share),
             rate("waits_per_s", weigh::per_s(waits, facts.span_ns())),
             count("threads", threads.len() as u64),
         ],
-        ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::record_again())
+        ..Finding::new(Kind::HotLock, Cure::ShortenTransactions, weigh::record_again())
     })
 }
 

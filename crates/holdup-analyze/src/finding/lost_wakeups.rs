@@ -9,9 +9,15 @@
 //! - for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else, by the path; less than half
 //!   of a CPU is busy.
 //!
-//! Or tasks of an executor of Java or Python wait for results of others until they have waited long enough: at least
-//! [`LEAST_RESULTS`] waits of [`LEAST_WAITERS`] threads or more run out, half of them or more, and for [`LEAST_STILL`]
-//! of the elapsed time the program waits for that and nothing else. Nobody is left to run what they wait for.
+//! Or one thread waits for more to come, until it has waited long enough, while all who could send more wait for it:
+//! at least [`LEAST_RESULTS`] of its waits run out, and others end some; for [`LEAST_STILL`] of the elapsed time the
+//! program waits for that and nothing else; others that wake that thread, and are woken by it, wait for it for
+//! [`LEAST_STILL`] of the elapsed time, too.
+//!
+//! Or tasks of an executor of Java or Python, or holders of futures of C++, wait for results of others until they have
+//! waited long enough: at least [`LEAST_RESULTS`] waits of [`LEAST_WAITERS`] threads or more run out, half of them or
+//! more, and for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else. Nobody is left to run
+//! what they wait for.
 //!
 //! The severity is that share of the elapsed time. The place is where most of the waits are.
 //!
@@ -22,17 +28,24 @@ use std::collections::BTreeSet;
 
 use super::weigh::{self, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule, alone, runtime};
-use crate::facts::{Facts, Leaf, LockFacts, LockNumber, Primitive, Site};
+use crate::facts::{Blame, Facts, Leaf, LockFacts, LockNumber, PairFacts, Primitive, Site};
+use crate::names::{is_sleep, leads_through};
+use holdup_trace::Tid;
+use rustc_hash::FxHashSet;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::LostWakeups,
     judge,
-    evidence: &["still_share", "patience_ns", "timeouts_per_s", "timeouts", "wakes", "waiters"],
+    evidence: &["still_share", "patience_ns", "timeouts_per_s", "timeouts", "wakes", "waiters", "customers"],
 };
 
 pub(super) const LEAST_TIMEOUTS: u64 = 50;
 pub(super) const LEAST_RESULTS: u64 = 8;
 pub(super) const LEAST_WAITERS: usize = 2;
+/// So often a thread wakes one that waits for more, and is woken by it.
+const LEAST_SENT: u64 = 3;
+/// One wait at least is ended by somebody else for so many that run out.
+const SENT_ONE_IN: u64 = 8;
 pub(super) const LOWER_PART: f64 = 0.2;
 pub(super) const LEAST_ALIKE: f64 = 0.75;
 pub(super) const LEAST_STILL: f64 = 0.4;
@@ -42,7 +55,46 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let conditions = facts.numbered_locks().filter_map(|(number, lock)| of_condition(facts, number, lock));
-    conditions.chain(of_results(facts)).collect()
+    let batches = facts.locks.iter().filter_map(|lock| of_batch(facts, lock));
+    conditions.chain(of_results(facts)).chain(batches).collect()
+}
+
+/// One thread waits for more of what only those can send who wait for it.
+fn of_batch(facts: &Facts, lock: &LockFacts) -> Option<Finding> {
+    let runs_out = lock.timeouts >= LEAST_RESULTS;
+    let is_sent_to = lock.wakes * SENT_ONE_IN >= lock.timeouts;
+    if !runs_out || !is_sent_to || lock.primitive.is_contention() || lock.waiters.len() != 1 {
+        return None;
+    }
+    let batcher = lock.waiters[0].0;
+    let sleeps = |site: &Site| leads_through(&site.call_path, is_sleep);
+    let site = lock.wait_sites.first().filter(|_| !lock.wait_sites.iter().any(sleeps))?;
+    let customers: FxHashSet<Tid> = facts.pairs.iter().filter_map(|pair| customer(pair, batcher)).collect();
+    let waits = |row: &&Blame| row.thread == batcher && row.leaf == Leaf::Sleep && customers.contains(&row.waiter);
+    let waited_ns: u64 = facts.blame.iter().filter(waits).map(|row| row.ns).sum();
+    let still = still_share(facts, |place| alone::is_same(place, site));
+    let enough = still >= LEAST_STILL && weigh::share(waited_ns, facts.span_ns()) >= LEAST_STILL;
+    enough.then(|| Finding {
+        severity: still,
+        bound: Some(1.0 / (1.0 - still)),
+        subjects: vec![weigh::thread_subject(facts, batcher)],
+        place: Some(site.clone()),
+        evidence: vec![
+            part("still_share", still),
+            ns("patience_ns", lock.wait_ns.quantile_ns(1.0 - 0.5 * weigh::share(lock.timeouts, lock.waits).min(1.0))),
+            rate("timeouts_per_s", weigh::per_s(lock.timeouts, facts.span_ns())),
+            count("timeouts", lock.timeouts),
+            count("customers", customers.len() as u64),
+        ],
+        ..Finding::new(Kind::LostWakeups, Cure::TakeWhatIsThere, weigh::record_again())
+    })
+}
+
+/// The other one of a pair with this thread, if it sends something and is answered.
+fn customer(pair: &PairFacts, of: Tid) -> Option<Tid> {
+    let both = pair.wakings.a_to_b.min(pair.wakings.b_to_a) >= LEAST_SENT;
+    let other = if pair.a == of { pair.b } else { pair.a };
+    (both && [pair.a, pair.b].contains(&of)).then_some(other)
 }
 
 /// Tasks that wait for other tasks of their pool, all of whose threads do.

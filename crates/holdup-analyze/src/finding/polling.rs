@@ -21,6 +21,11 @@
 //! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
 //! [`LEAST_IN_THE_WAY`] times, while others that have work to do wait for it, for [`LEAST_WAITED`] of the recording.
 //!
+//! Or at least [`LEAST_ALIKE`] threads that began with one function sleep as long as each other, up to
+//! [`LONGEST_IN_THE_WAY_NS`] and at least [`LEAST_IN_THE_WAY`] times, as above; two of them or more hand on what they
+//! find without ending waits of others, for the next one looks, too; and others that hand things on in turn wait for
+//! the last of them, for [`LEAST_WAITED`] of the recording.
+//!
 //! The place is where it sleeps. The severity is the share of the elapsed time that it polls, at most
 //! [`MOST_SEVERITY`]: what it costs is half a period for whatever it waits for, and the CPU time of its looks.
 //!
@@ -110,13 +115,16 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         let sleeps = poller.thread.off_sites.first().filter(|_| poller.place.is_none());
         sleeps.is_some_and(runtime::is_in_task_of_java)
     };
-    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !hands_on(poller) && !in_task(poller);
-    let pollers: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
+    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !in_task(poller);
+    let waits: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
+    let relayed = relayed(facts, &waits);
+    let pollers: Vec<Poller> = waits.into_iter().filter(|poller| !hands_on(poller)).collect();
     let in_the_way = in_the_way(facts, &pollers);
     let (quick, slow): (Vec<Poller>, Vec<Poller>) =
         pollers.into_iter().filter(polls).partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
-    let polling = if quick.is_empty() { alike(facts, slow) } else { quick };
+    let polling = if quick.is_empty() { alike(facts, slow, LONGEST_LOOK_NS) } else { quick };
     let polling = if polling.is_empty() { in_the_way } else { polling };
+    let polling = if polling.is_empty() { relayed } else { polling };
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
@@ -187,11 +195,28 @@ fn in_the_way<'a>(facts: &Facts, pollers: &[Poller<'a>]) -> Vec<Poller<'a>> {
     if enough { all } else { Vec::new() }
 }
 
-/// Those that sleep for as long as most others do.
-fn alike<'a>(facts: &Facts, slow: Vec<Poller<'a>>) -> Vec<Poller<'a>> {
+/// Those of a chain, each of which looks whether the one before has something for it, while others wait for its end.
+fn relayed<'a>(facts: &Facts, waits: &[Poller<'a>]) -> Vec<Poller<'a>> {
+    let may = |poller: &&Poller| {
+        let Poller { times, slept_ns, place, .. } = **poller;
+        place.is_none() && times >= LEAST_IN_THE_WAY && slept_ns / times <= LONGEST_IN_THE_WAY_NS
+    };
+    let family = alike(facts, waits.iter().filter(may).copied().collect(), LONGEST_RUN_NS);
+    let silent = family.iter().filter(|poller| poller.thread.ended_waits * 2 < poller.times).count();
+    let is_of = |tid| family.iter().any(|poller| poller.thread.tid == tid);
+    let hands_on = |tid| facts.thread(tid).is_some_and(|thread| thread.ended_waits >= LEAST_IN_THE_WAY);
+    let waits =
+        |row: &&Blame| row.leaf == Leaf::Sleep && is_of(row.thread) && !is_of(row.waiter) && hands_on(row.waiter);
+    let waited_ns: u64 = facts.blame.iter().filter(waits).map(|row| row.ns).sum();
+    let is_chain = silent >= 2 && weigh::share(waited_ns, facts.span_ns()) >= LEAST_WAITED;
+    if is_chain { family } else { Vec::new() }
+}
+
+/// Those that sleep for as long as most others do, with short looks in between.
+fn alike<'a>(facts: &Facts, slow: Vec<Poller<'a>>, longest_look_ns: u64) -> Vec<Poller<'a>> {
     let looks = |poller: &Poller| {
         weigh::share(poller.slept_ns, poller.thread.life_ns()) >= LEAST_ALIKE_SHARE
-            && poller.thread.run_ns.median_ns() <= LONGEST_LOOK_NS
+            && poller.thread.run_ns.median_ns() <= longest_look_ns
             && is_steady(facts, poller.thread)
     };
     let mut slow: Vec<Poller> = slow.into_iter().filter(looks).collect();

@@ -26,6 +26,10 @@
 //! [`regions::LEAST_BETWEEN`] of the recording, is done alone if the others wait for each other for
 //! [`regions::LEAST_WAITED`] of that.
 //!
+//! The event loop of Node may do itself what libuv's pool could do beside it: the first thread of a process has
+//! [`LEAST_LOOP_CPU`] of the CPU time, and [`LEAST_SYNC`] of the samples, [`LEAST_SYNC_SAMPLES`] or more, are in calls
+//! that compress, hash or derive keys before they return (`gzipSync`, `pbkdf2Sync`).
+//!
 //! The severity is what even work of all would save: the time alone, less its part of one thread.
 //!
 //! How it can be wrong: what one thread does alone may have no parallel form.
@@ -38,12 +42,13 @@ use super::runtime;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{Facts, ThreadFacts};
+use crate::facts::{Facts, Site, ThreadFacts};
+use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SerialPhase,
     judge,
-    evidence: &["alone_share", "parallel_share", "waited_share", "waiters", "alone_ns"],
+    evidence: &["alone_share", "parallel_share", "waited_share", "waiters", "alone_ns", "sync_share"],
 };
 
 pub(super) const LEAST_ALONE_SHARE: f64 = 0.2;
@@ -57,6 +62,9 @@ pub(super) const LEAST_TASK_ALONE: f64 = 0.7;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.1;
 pub(super) const LEAST_TASK_BUSY: f64 = 0.8;
 const LEAST_NS: u64 = 20 * MS;
+pub(super) const LEAST_LOOP_CPU: f64 = 0.8;
+pub(super) const LEAST_SYNC: f64 = 0.3;
+pub(super) const LEAST_SYNC_SAMPLES: u64 = 200;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
@@ -65,8 +73,40 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         .or_else(|| worst.and_then(|one| finding(facts, one)))
         .or_else(|| forked(facts))
         .or_else(|| of_tasks(facts))
+        .or_else(|| of_event_loop(facts))
         .into_iter()
         .collect()
+}
+
+/// What Node's event loop does in calls that have a form which libuv's pool runs.
+fn of_event_loop(facts: &Facts) -> Option<Finding> {
+    let thread = facts.threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
+    let sync = weigh::samples_below(facts, is_synchronous);
+    let sync_share = weigh::share(sync, weigh::samples(facts)).min(1.0);
+    let is_loop = thread.tid.0 == thread.pid.0
+        && weigh::share(thread.on_cpu_ns, weigh::cpu_ns(facts)) >= LEAST_LOOP_CPU
+        && weigh::share(thread.on_cpu_ns, facts.span_ns()) * sync_share >= LEAST_ALONE_SHARE;
+    if !is_loop || sync < LEAST_SYNC_SAMPLES || sync_share < LEAST_SYNC {
+        return None;
+    }
+    let alone_share = (weigh::share(thread.on_cpu_ns, facts.span_ns()) * sync_share).min(1.0);
+    let below = |site: &&Site| site.call_path.iter().any(is_synchronous);
+    Some(Finding {
+        severity: alone_share * (1.0 - 1.0 / f64::from(facts.header.machine.cpus.max(1))),
+        subjects: vec![weigh::thread_subject(facts, thread.tid)],
+        place: thread.hot_sites.iter().filter(below).max_by_key(|site| site.count).cloned(),
+        evidence: vec![part("alone_share", alone_share), part("sync_share", sync_share)],
+        ..Finding::new(Kind::SerialPhase, Cure::CallAsynchronously, weigh::record_again())
+    })
+}
+
+/// Whether Node does in this call, before it returns, what it could have libuv's pool do.
+fn is_synchronous(frame: &Frame) -> bool {
+    frame.function.as_deref().is_some_and(|name| {
+        let packs = name.contains("CompressionStream<") && name.contains(">::Write<false>");
+        let hashes = name.starts_with("node::crypto::") && name.contains("Job<") && name.contains(">::Run");
+        packs || hashes
+    })
 }
 
 /// The same of a thread that hands work to others, waits for it, and goes on alone.

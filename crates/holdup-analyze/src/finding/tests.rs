@@ -231,6 +231,21 @@ fn sleeps_of_sqlite_are_waits_for_its_file() {
 }
 
 #[test]
+fn processes_of_postgresql_wait_for_rows() {
+    let found = |function: &str| {
+        let mut facts = quiet(4);
+        let path = ["epoll_wait", "WaitEventSetWait", "WaitLatch", function, "LockAcquireExtended"];
+        let call_path: Vec<Frame> = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+        for thread in facts.threads.iter_mut().take(2) {
+            thread.off_sites = vec![Site { call_path: call_path.clone(), count: 10, ns: 200 * MS }];
+        }
+        judge(Kind::HotLock, &facts)
+    };
+    assert_eq!(found("ProcSleep")[0].cure, Cure::ShortenTransactions);
+    assert!(found("WalWriterMain").is_empty(), "it waits for its time");
+}
+
+#[test]
 fn waits_for_a_lock_beside_the_path_weigh_less() {
     let mut facts = hot();
     facts.threads[0].exited = true;
@@ -1422,6 +1437,10 @@ const BASES: &[Base] = &[
     (Kind::HotLock, refused),
     (Kind::KernelLock, kernel_locked),
     (Kind::ThreadChurn, churning),
+    (Kind::ThreadChurn, programs_started),
+    (Kind::Polling, polling_in_a_chain),
+    (Kind::LostWakeups, lingering),
+    (Kind::SerialPhase, event_loop),
     (Kind::CpuAffinity, confined),
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),
@@ -1772,6 +1791,38 @@ fn serial_goroutines_at_their_thresholds() {
             ("nothing else runs", |facts| facts.tasks[1].samples = 50),
             ("the program idles", |facts| facts.totals.runnable_ns = vec![201 * MS, 499 * MS, 300 * MS]),
             ("they hardly run alone", |facts| facts.totals.runnable_ns = vec![0, 199 * MS, 800 * MS]),
+        ],
+    );
+}
+
+/// Node's first thread derives keys and packs for 30% of the samples, in calls that return when that is done.
+fn event_loop() -> Facts {
+    let mut facts = quiet(3);
+    (facts.threads[0].on_cpu_ns, facts.threads[1].on_cpu_ns) = (800 * MS, 200 * MS);
+    facts.totals.on_cpu_ns = S;
+    facts.totals.user_samples = 1_000;
+    facts.symbols = vec![
+        below("node::(anonymous namespace)::CompressionStream<node::ZlibContext>::Write<false>", 100),
+        below("node::crypto::CryptoJob<node::crypto::PBKDF2Traits>::Run", 200),
+        below("node::(anonymous namespace)::CompressionStream<node::ZlibContext>::Write<true>", 500),
+    ];
+    facts
+}
+
+#[test]
+fn what_the_event_loop_of_node_does_itself_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SerialPhase,
+        event_loop,
+        &[
+            ("it does less", |facts| facts.symbols[1].inclusive = 199),
+            ("others work as well", |facts| facts.threads[1].on_cpu_ns = 201 * MS),
+            ("it idles", |facts| facts.end_ns = S + 1_201 * MS),
+            ("it is no event loop", |facts| facts.threads[0].tid = Tid(PID + 9)),
+            ("samples are few", |facts| {
+                facts.totals.user_samples = 600;
+                facts.symbols[1].inclusive = 99;
+            }),
         ],
     );
 }
@@ -2655,6 +2706,42 @@ fn threads_that_look_alike_poll_at_a_slower_pace_too() {
     );
 }
 
+/// Three threads hand on to each other what they find when they look every 25 ms; thread 4 waits for the last of them.
+fn polling_in_a_chain() -> Facts {
+    let mut facts = quiet(5);
+    facts.end_ns = facts.start_ns + 1_400 * MS;
+    for index in 1..=3 {
+        off(&mut facts, index, Reason::Sleep, 50, 1_300 * MS);
+        let thread = &mut facts.threads[index];
+        (thread.voluntary, thread.ended_ns, thread.run_ns) = (90, facts.end_ns, histogram(50, 100 * US));
+    }
+    (facts.threads[1].ended_waits, facts.threads[2].ended_waits, facts.threads[3].ended_waits) = (24, 24, 50);
+    facts.threads[4].ended_waits = 50;
+    facts.blame = vec![blamed(4, None, Leaf::Sleep, 3, 420 * MS)];
+    facts
+}
+
+#[test]
+fn who_looks_in_a_chain_polls_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Polling,
+        polling_in_a_chain,
+        &[
+            ("one looks too rarely", |facts| off(facts, 2, Reason::Sleep, 49, 1_300 * MS)),
+            ("they sleep for too long", |facts| {
+                facts.end_ns = S + 2_700 * MS;
+                (1..=3).for_each(|index| off(facts, index, Reason::Sleep, 50, 2_550 * MS));
+                facts.threads.iter_mut().for_each(|thread| thread.ended_ns = thread.born_ns + 2_700 * MS);
+                facts.blame[0].ns = 2_700 * MS;
+            }),
+            ("two end a wait in every other round", |facts| facts.threads[2].ended_waits = 25),
+            ("hardly anybody waits for it", |facts| facts.blame[0].ns = 419 * MS),
+            ("who waits hands nothing on", |facts| facts.threads[4].ended_waits = 49),
+            ("who waits is one of them", |facts| facts.blame[0].waiter = Tid(PID + 2)),
+        ],
+    );
+}
+
 /// A thread waits for a condition for a limited time, again and again.
 fn timed() -> Facts {
     let mut facts = quiet(2);
@@ -3040,6 +3127,47 @@ fn churning() -> Facts {
     facts
 }
 
+/// A process starts a hundred programs, one after the other, for 15% of the CPU time.
+fn programs_started() -> Facts {
+    let mut facts = quiet(1);
+    facts.end_ns = facts.start_ns + 600 * MS;
+    facts.threads[0].on_cpu_ns = 300 * MS;
+    for index in 1..=100 {
+        let (pid, tid) = (Pid(PID + index), Tid(PID + index));
+        let executed = Some("helper".to_owned());
+        facts.processes.push(ProcessFacts { pid, name: "helper".into(), program: None, executed, threads: 1 });
+        let (born_ns, on_cpu_ns) = (facts.start_ns + 1, MS);
+        facts.threads.push(ThreadFacts { tid, pid, born_ns, on_cpu_ns, exited: true, ..ThreadFacts::default() });
+    }
+    facts.threads[0].off_sites = vec![Site {
+        call_path: vec![Frame::named("waitpid", Role::Lock), Frame::named("clean", Role::Program)],
+        count: 100,
+        ns: MS,
+    }];
+    facts.totals.on_cpu_ns = 400 * MS;
+    facts
+}
+
+#[test]
+fn programs_that_are_started_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ThreadChurn,
+        programs_started,
+        &[
+            ("they are fewer", |facts| facts.threads[7].exited = false),
+            ("each works for long", |facts| {
+                facts.threads.iter_mut().skip(1).for_each(|thread| thread.on_cpu_ns = 11 * MS)
+            }),
+            ("one is a fork", |facts| facts.processes[7].executed = None),
+            ("others work more", |facts| facts.threads[0].on_cpu_ns = 301 * MS),
+            ("it takes its time", |facts| facts.end_ns = facts.start_ns + 601 * MS),
+        ],
+    );
+    let found = &judge(Kind::ThreadChurn, &programs_started())[0];
+    assert_eq!(found.place.as_ref().and_then(|site| site.caller()?.function.clone()).as_deref(), Some("clean"));
+    assert!(matches!(found.subjects[..], [Subject::Process { pid: Pid(PID), .. }]));
+}
+
 /// Workers of Node are made, one after the other, for 15% of the CPU time.
 fn workers_of_node() -> Facts {
     let mut facts = quiet(21);
@@ -3131,6 +3259,60 @@ fn tasks_that_wait_for_their_own_pool_at_the_thresholds() {
             ("one task waits", |facts| _ = facts.locks[0].waiters.pop()),
             ("others work meanwhile", |facts| facts.path.parts[1].ns = 99 * MS),
             ("they are no tasks", |facts| _ = facts.locks[0].wait_sites[0].call_path.pop()),
+        ],
+    );
+}
+
+/// The same of futures of C++.
+#[test]
+fn futures_of_cpp_that_run_out_are_told_where_they_are_waited_for() {
+    let mut facts = in_vain();
+    let path = ["std::__basic_future<int>::wait_for<long>", "index_document", "run"];
+    let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+    let waits = Site { call_path, ..Site::default() };
+    facts.path.parts.iter_mut().for_each(|part| part.site = Some(waits.clone()));
+    facts.locks[0].wait_sites = vec![waits];
+    assert_eq!(judge(Kind::LostWakeups, &facts).len(), 1);
+    facts.locks[0].waiters.pop();
+    assert!(judge(Kind::LostWakeups, &facts).is_empty(), "one thread looks from time to time");
+}
+
+/// Thread 1 waits for more to come until 20 ms have run out, while threads 2 and 3, which send it, wait for its answer.
+fn lingering() -> Facts {
+    let mut facts = quiet(4);
+    facts.locks.push(LockFacts {
+        primitive: Primitive::Park,
+        waits: 16,
+        timeouts: 8,
+        wakes: 8,
+        waiters: vec![(Tid(PID + 1), OffTime { count: 16, ns: 400 * MS })],
+        wait_sites: vec![site("gather")],
+        wait_ns: histogram(16, 20 * MS),
+        ..LockFacts::default()
+    });
+    let thread = Tid(PID + 1);
+    facts.path.parts =
+        vec![PathPart { leaf: Leaf::Sleep, thread, site: Some(site("gather")), file: None, ns: 400 * MS }];
+    facts.blame = vec![blamed(2, Some(1), Leaf::Sleep, 1, 200 * MS), blamed(3, Some(2), Leaf::Sleep, 1, 200 * MS)];
+    let pair =
+        |b| PairFacts { a: thread, b: Tid(PID + b), wakings: Wakings { a_to_b: 3, b_to_a: 3 }, ..PairFacts::default() };
+    facts.pairs = vec![pair(2), pair(3)];
+    facts
+}
+
+#[test]
+fn who_waits_for_more_from_those_that_wait_for_it_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::LostWakeups,
+        lingering,
+        &[
+            ("it waits rarely", |facts| (facts.locks[0].waits, facts.locks[0].timeouts) = (7, 7)),
+            ("nobody ends its waits", |facts| facts.locks[0].wakes = 0),
+            ("it is a lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
+            ("others work meanwhile", |facts| facts.path.parts[0].ns = 399 * MS),
+            ("they hardly wait for it", |facts| facts.blame[1].ns = 199 * MS),
+            ("one sends nothing", |facts| facts.pairs[1].wakings.b_to_a = 2),
+            ("one is told nothing", |facts| facts.pairs[0].wakings.a_to_b = 2),
         ],
     );
 }

@@ -9,20 +9,35 @@
 //! Or workers of Node are made for little each: at least [`LEAST_WORKERS`] threads began and ended, and what makes an
 //! environment for each of them (`node::CreateEnvironment`) has [`LEAST_MADE`] of the CPU samples.
 //!
+//! Or programs are started for little each: at least [`LEAST_PROCESSES`] processes that executed one began and ended
+//! within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on average; and at [`PROCESS_NS`] each, or
+//! what they ran if that is less, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for
+//! [`LEAST_PROCESS_TIME`] of the elapsed time.
+//!
 //! The severity is that estimate. The place is where the program makes threads, as far as samples or waits for their
 //! ends tell.
 //!
 //! How it can be wrong: what a thread costs is an estimate (clone, a stack mapped and unmapped, the end, the join);
 //! a program that keeps the stacks of ended threads pays less.
 
-use super::weigh::{self, US, count, ns, part, rate};
+use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Primitive, ProcessFacts, Reason, Site, ThreadFacts};
+use holdup_trace::Pid;
+use rustc_hash::FxHashSet;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ThreadChurn,
     judge,
-    evidence: &["cost_share", "threads_per_s", "run_ns_mean", "threads", "kernel_share"],
+    evidence: &[
+        "cost_share",
+        "threads_per_s",
+        "processes_per_s",
+        "run_ns_mean",
+        "threads",
+        "processes",
+        "kernel_share",
+    ],
 };
 
 pub(super) const LEAST_THREADS: u64 = 200;
@@ -35,9 +50,72 @@ const LEAST_WORKERS: u64 = 20;
 pub(super) const LEAST_MADE: f64 = 0.15;
 const LEAST_SAMPLES: u64 = 100;
 
+const LEAST_PROCESSES: u64 = 100;
+const MOST_PROCESS_RUN_NS: u64 = 10 * MS;
+const LEAST_PROCESS_SHARE: f64 = 0.15;
+const LEAST_PROCESS_TIME: f64 = 0.1;
+/// Measured here: 700 us of CPU time for posix_spawn and wait of /bin/true, on both sides together.
+const PROCESS_NS: u64 = 600 * US;
+
 fn judge(facts: &Facts) -> Vec<Finding> {
     let plain = facts.processes.iter().filter_map(|process| of_process(facts, process));
-    plain.chain(of_workers(facts)).collect()
+    plain.chain(of_workers(facts)).chain(of_processes(facts)).collect()
+}
+
+/// Programs are started for little each.
+fn of_processes(facts: &Facts) -> Option<Finding> {
+    let started = started(facts);
+    let processes = started.len() as u64;
+    let runs = facts.threads.iter().filter(|thread| started.contains(&thread.pid)).map(|thread| thread.on_cpu_ns);
+    let run_ns: u64 = runs.sum();
+    let per_s = weigh::per_s(processes, facts.span_ns());
+    let mean_ns = run_ns.checked_div(processes)?;
+    let cost_ns = (processes * PROCESS_NS).min(run_ns);
+    let cost = weigh::share(cost_ns, weigh::cpu_ns(facts)).min(1.0);
+    let matters = cost >= LEAST_PROCESS_SHARE && weigh::share(cost_ns, facts.span_ns()) >= LEAST_PROCESS_TIME;
+    if processes < LEAST_PROCESSES || mean_ns > MOST_PROCESS_RUN_NS || !matters {
+        return None;
+    }
+    let (starter, place) = starter(facts, &started);
+    Some(Finding {
+        severity: cost,
+        subjects: starter.map(weigh::process_subject).into_iter().collect(),
+        place,
+        evidence: vec![
+            part("cost_share", cost),
+            rate("processes_per_s", per_s),
+            ns("run_ns_mean", mean_ns),
+            count("processes", processes),
+            part("kernel_share", super::kernel_heavy::kernel_share(facts)),
+        ],
+        ..Finding::new(Kind::ThreadChurn, Cure::KeepProcesses, weigh::record_again())
+    })
+}
+
+/// Processes that executed a program, began and ended within the recording.
+fn started(facts: &Facts) -> FxHashSet<Pid> {
+    let executed = facts.processes.iter().filter(|process| process.executed.is_some()).map(|process| process.pid);
+    let executed: FxHashSet<Pid> = executed.collect();
+    let short = |thread: &&ThreadFacts| thread.exited && thread.born_ns > facts.start_ns;
+    let firsts = facts.threads.iter().filter(|thread| thread.tid.0 == thread.pid.0).filter(short);
+    firsts.map(|thread| thread.pid).filter(|pid| executed.contains(pid)).collect()
+}
+
+/// Who starts them, and where: the process that waits for children, or works at starting them.
+fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a ProcessFacts>, Option<Site>) {
+    const STARTS: [&str; 5] = ["posix_spawn", "fork", "popen", "system", "wait"];
+    let starts = |site: &&Site| {
+        let mut functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref());
+        site.is_by_program() && functions.any(|name| STARTS.iter().any(|word| name.contains(word)))
+    };
+    let lasting = || facts.threads.iter().filter(|thread| !started.contains(&thread.pid));
+    let sites = |thread: &'a ThreadFacts| thread.off_sites.iter().chain(&thread.hot_sites).filter(starts);
+    let found = lasting().flat_map(|thread| sites(thread).map(move |site| (thread, site)));
+    let found = found.max_by_key(|(_, site)| site.ns.max(site.count * MS));
+    let waits = |thread: &&ThreadFacts| thread.off.get(&Reason::Child).map_or(0, |time| time.ns);
+    let thread = found.map(|(thread, _)| thread).or_else(|| lasting().max_by_key(waits));
+    let process = thread.and_then(|thread| facts.processes.iter().find(|process| process.pid == thread.pid));
+    (process, found.map(|(_, site)| site.clone()))
 }
 
 /// Workers of Node, each of which has a heap, an event loop and a library of its own.

@@ -60,6 +60,8 @@ const LEAST_MUTUAL: f64 = 0.6;
 const LEAST_MUTUAL_TIME: f64 = 0.4;
 /// Stretches of different holders may overlap by so much: a wake is recorded when its call returns.
 const MOST_OVERLAP: f64 = 0.2;
+/// Where many are woken in vain, what those have who barge in is not seen: of two at a time, that is most of it.
+const MOST_OVERLAP_IN_VAIN: f64 = 0.08;
 /// Of two threads, one that has a lock wakes the other for so many of its waits at least.
 const LEAST_PASSED_ON: f64 = 0.6;
 /// Where a lock goes to whoever comes first, so many who are woken for it find it taken and wait again,
@@ -281,8 +283,12 @@ pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behav
     if waiters.len() == 2 && !holds.are_passed_on(LEAST_PASSED_ON) {
         return Behaviour::Barrier;
     }
-    // Where threads barge in that did not wait, stretches tell little; the word does, if there were looks at it.
-    if mutual * 10 >= known.len() * 9 && waits.iter().all(|wait| is_held_or_free(engine, wait.wait_site)) {
+    // Where threads barge in that did not wait, stretches tell little; the word does, if there were looks at it. That
+    // of a condition says nothing of the kind.
+    if !is_condition
+        && mutual * 10 >= known.len() * 9
+        && waits.iter().all(|wait| is_held_or_free(engine, wait.wait_site))
+    {
         return Behaviour::Lock;
     }
     if waiters.len() >= 3 && holds.are_barged() {
@@ -613,7 +619,7 @@ impl Holds {
         if self.stretches.len() < 3 || self.stretches.len() * 8 < self.waits {
             return (self.all >= 3 * LEAST_WAITS).then_some(false);
         }
-        Some(self.overlap() <= MOST_OVERLAP)
+        Some(self.overlap() <= if self.are_in_vain() { MOST_OVERLAP_IN_VAIN } else { MOST_OVERLAP })
     }
 }
 

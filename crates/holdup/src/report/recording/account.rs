@@ -239,7 +239,7 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
 /// What decides how long a program without findings takes, if that is plain to see: `one thread alone has 95% of the
 /// CPU time`.
 pub fn decides(facts: &Facts) -> Option<String> {
-    one_alone(facts).or_else(|| sleeps(facts)).or_else(|| others(facts))
+    one_alone(facts).or_else(|| sleeps(facts)).or_else(|| others(facts)).or_else(|| event_loop(facts))
 }
 
 /// What threads of a program without findings mostly wait for, and what to do about what [decides](decides):
@@ -292,7 +292,9 @@ pub fn goroutines_asleep(facts: &Facts) -> Option<String> {
 fn others(facts: &Facts) -> Option<String> {
     // Who waits for whatever comes has nothing to do.
     const OTHER_WAITS: [&str; 4] = ["poll", "select", "wait4", "waitid"];
-    let ended = facts.threads.iter().any(|thread| thread.exited && thread.tid.0 == thread.pid.0);
+    if works(facts) {
+        return None;
+    }
     let waits = |part: &&PathPart| {
         let is_other = |name: &str| OTHER_WAITS.iter().any(|one| name.contains(one));
         let other = |frame: &Frame| frame.function.as_deref().is_some_and(is_other);
@@ -306,12 +308,35 @@ fn others(facts: &Facts) -> Option<String> {
     } else {
         ""
     };
-    (ended && much >= 0.5).then(|| {
+    (has_ended(facts) && much >= 0.5).then(|| {
         format!(
             "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {place}{late}",
             number::percent(much)
         )
     })
+}
+
+/// Whether the elapsed time of a program that has ended mostly goes by with an event loop of Python that has nothing to
+/// do: which task waits for which other, as for a lock of asyncio, is nothing that a thread waits for.
+fn event_loop(facts: &Facts) -> Option<String> {
+    let is_loop = |frame: &Frame| frame.file.as_deref().unwrap_or(&frame.module).ends_with("/asyncio/base_events.py");
+    let waits = |part: &&PathPart| {
+        let waits = matches!(part.leaf, Leaf::Outside | Leaf::Sleep);
+        waits && part.site.as_ref().is_some_and(|site| site.call_path.iter().any(is_loop))
+    };
+    let much = share(facts.path.parts.iter().filter(waits).map(|part| part.ns).sum(), facts.span_ns());
+    (has_ended(facts) && !works(facts) && much >= 0.5).then(|| {
+        format!(
+            "{} of the elapsed time goes by in waits of asyncio's event loop: for what its tasks wait, the other ends of \
+             connections, their time, or each other, shows in no look",
+            number::percent(much)
+        )
+    })
+}
+
+/// Whether the first thread of a process has ended.
+fn has_ended(facts: &Facts) -> bool {
+    facts.threads.iter().any(|thread| thread.exited && thread.tid.0 == thread.pid.0)
 }
 
 /// Whether a thread mostly waits for as long as TCP's receivers put off acknowledging what they got, while the sender
@@ -326,15 +351,20 @@ fn acknowledges_late(facts: &Facts) -> bool {
     facts.threads.iter().any(waits)
 }
 
+/// Whether some thread runs, or wants to, for half of the elapsed time or more: nothing goes by with waits then.
+fn works(facts: &Facts) -> bool {
+    use AccountState::{CpuOther, CpuOwn, Running};
+    let wanted: f64 = [Running, CpuOwn, CpuOther].iter().map(|state| facts.account.of(*state) as f64).sum();
+    wanted * 2.0 >= facts.span_ns() as f64
+}
+
 /// What to do about them.
 pub const LOOK_NO_MORE: &str = "If the sleeps look whether something is done, wait for that instead.";
 
 /// What the elapsed time mostly goes by with, if that is sleeps. Whether they are meant to let time pass, or to wait
 /// for something, no recording shows. Where one sleeps while others work, nothing goes by with it.
 fn sleeps(facts: &Facts) -> Option<String> {
-    use AccountState::{CpuOther, CpuOwn, Running};
-    let wanted: f64 = [Running, CpuOwn, CpuOther].iter().map(|state| facts.account.of(*state) as f64).sum();
-    if wanted * 2.0 >= facts.span_ns() as f64 {
+    if works(facts) {
         return None;
     }
     let (much, site) = facts.path.sleeps(facts.span_ns())?;
@@ -393,6 +423,25 @@ mod tests {
         let mut serves = half;
         serves.threads[0].exited = false;
         assert_eq!(decides(&serves), None, "a server has nothing to do");
+    }
+
+    #[test]
+    fn an_event_loop_of_python_that_waits_is_told() {
+        let facts = |file: &str, ns| {
+            let frame = Frame { file: Some(file.into()), ..frame("_run_once", None, "python", Role::Runtime) };
+            let site = Site { call_path: vec![frame], ..Site::default() };
+            let part = PathPart { thread: Tid(7), leaf: Leaf::Outside, file: None, ns, site: Some(site) };
+            let main = ThreadFacts { tid: Tid(7), pid: Pid(7), exited: true, ..ThreadFacts::default() };
+            let path = Path { parts: vec![part], ..Path::default() };
+            Facts { end_ns: 100, path, threads: vec![main], ..Facts::default() }
+        };
+        const LOOP: &str = "/usr/lib/python3.11/asyncio/base_events.py";
+        assert!(decides(&facts(LOOP, 50)).is_some_and(|told| told.contains("asyncio")));
+        assert_eq!(decides(&facts(LOOP, 49)), None);
+        assert_eq!(decides(&facts("/usr/lib/python3.11/selectors.py", 50)), None);
+        let mut busy = facts(LOOP, 50);
+        busy.account.ns[AccountState::Running as usize] = 50;
+        assert_eq!(decides(&busy), None, "others work meanwhile");
     }
 
     #[test]

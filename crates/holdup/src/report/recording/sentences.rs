@@ -131,7 +131,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads take the lock of {subject} so often that {much} of their working time goes to passing it from CPU \
              to CPU."
         ),
-        Kind::HotLock if matches!(finding.subjects[..], [Subject::Function(_)]) => format!(
+        Kind::HotLock if finding.place.as_ref().is_some_and(Site::waits_for_row) => format!(
+            "{} of PostgreSQL wait for locks of rows or tables that other transactions have, for {much} of their working \
+             time.",
+            others(finding, "threads", "process")
+        ),
+        Kind::HotLock if finding.cure == Cure::ShortenTransactions => format!(
             "{} sleep and look again until the lock of a SQLite database is free, for {much} of their working time{}.",
             others(finding, "threads", "thread"),
             under(finding)
@@ -258,6 +263,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             number::percent(finding.severity),
             value(finding, "wait_ns_longest").map(number::time_ns).unwrap_or_default()
         ),
+        Kind::SerialPhase if value(finding, "sync_share").is_some() => format!(
+            "The event loop of {subject} compresses, hashes or derives keys itself for {} of the time, and nothing else goes \
+             on meanwhile{}.",
+            value(finding, "alone_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
         Kind::SerialPhase => format!(
             "One thread works alone for {} of the time while {} for it: {subject}{}.",
             value(finding, "alone_share").map(number::percent).unwrap_or_default(),
@@ -349,11 +360,24 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
              its locks{}.",
             under(finding)
         ),
+        Kind::ThreadChurn if value(finding, "processes").is_some() => format!(
+            "{} processes a second are started{}, each of which runs {} on average: starting and ending them takes {much} \
+             of the CPU time.",
+            value(finding, "processes_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
+            if finding.subjects.is_empty() { String::new() } else { format!(" by {subject}") },
+            value(finding, "run_ns_mean").map(number::time_ns).unwrap_or_default()
+        ),
         Kind::ThreadChurn => format!(
             "{subject} makes {} threads a second, each of which runs {} on average: making and ending them takes {much} \
              of the CPU time.",
             value(finding, "threads_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
             value(finding, "run_ns_mean").map(number::time_ns).unwrap_or_default()
+        ),
+        Kind::LostWakeups if value(finding, "customers").is_some() => format!(
+            "{subject} waits for more to come until {} have run out, again and again, while all who could send more wait \
+             for it: {much} of the elapsed time{}.",
+            value(finding, "patience_ns").map(number::time_ns).unwrap_or_default(),
+            under(finding)
         ),
         Kind::LostWakeups if value(finding, "wakes").is_none() => format!(
             "Tasks wait in {subject} for tasks of their own pool, which has no thread left to run them, until the waits \
@@ -822,6 +846,10 @@ fn fight(finding: &Finding, subject: &str) -> String {
 
 fn cure(cure: Cure) -> &'static str {
     match cure {
+        Cure::ShortenTransactions => {
+            "Commit sooner after the statement that locks, write more in one transaction, and let workers take different \
+             rows (FOR UPDATE SKIP LOCKED)."
+        }
         Cure::ShortenSplitOrGate => {
             "Do less while the lock is held, split it by key, or let fewer threads contend for it."
         }
@@ -886,7 +914,18 @@ fn cure(cure: Cure) -> &'static str {
             "Look whether there is something to wait for with the lock held; give what different threads wait for a \
              condition of its own each, or wake all; let no task wait for tasks that only its own pool can run."
         }
+        Cure::CallAsynchronously => {
+            "Call the forms without Sync (zlib.gzip, crypto.pbkdf2, crypto.scrypt), which libuv's pool runs beside the event \
+             loop, or give the work to worker threads."
+        }
+        Cure::TakeWhatIsThere => {
+            "Take what is there and go on, or wait for as many as can come: who waits for an answer sends no more."
+        }
         Cure::KeepThreads => "Keep threads and give them one task after the other: a pool, or one thread per CPU.",
+        Cure::KeepProcesses => {
+            "Do the work in the program itself, or give one process many items: a helper that is kept, or a list of items \
+             on one command line (xargs -n, parallel -X)."
+        }
         Cure::LockInOrder => {
             "Take these locks in one and the same order everywhere, or both at once (std::scoped_lock), or hold only one."
         }

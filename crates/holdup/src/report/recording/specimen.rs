@@ -252,8 +252,9 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 39] = [
+    const CURES: [Cure; 43] = [
         Cure::ShortenSplitOrGate,
+        Cure::ShortenTransactions,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
         Cure::MoveIoOutOfSection,
@@ -288,8 +289,11 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::CollectUnasked,
         Cure::OwnObjects,
         Cure::KeepThreads,
+        Cure::KeepProcesses,
         Cure::WidenAffinity,
         Cure::WakeWhoCanGoOn,
+        Cure::TakeWhatIsThere,
+        Cure::CallAsynchronously,
         Cure::LockInOrder,
         Cure::ReleaseAlways,
     ];

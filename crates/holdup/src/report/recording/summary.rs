@@ -47,7 +47,8 @@ pub fn screen(recording: &Recording) -> Document {
                 if account::goroutines_asleep(facts).is_some() {
                     screen.paragraph(account::LOOK_NO_MORE);
                 }
-                doubts.iter().skip(1).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt))));
+                let told = usize::from(!decides_in_spite(facts, &doubts[0]));
+                doubts.iter().skip(told).for_each(|doubt| screen.paragraph(format!("Also, {}.", doubted(doubt))));
             }
         }
     }
@@ -74,13 +75,21 @@ pub fn headline(recording: &Recording) -> String {
             (Some(Doubt::Tasks { looked: true, .. }), Some(asleep)) => {
                 format!("No findings, but {asleep} and others mostly wait for each other.")
             }
-            (Some(doubt), _) => format!("No findings, but that is no all-clear: {}.", doubted(doubt)),
-            (None, _) => match account::decides(facts) {
+            (Some(doubt), _) if !decides_in_spite(facts, doubt) => {
+                format!("No findings, but that is no all-clear: {}.", doubted(doubt))
+            }
+            _ => match account::decides(facts) {
                 Some(what) => format!("No findings, but {what}."),
                 None => format!("Nothing holds {} up: no findings.", program(facts)),
             },
         },
     }
+}
+
+/// Whether something decides how long the program takes though tasks of a runtime wait for each other, in another of
+/// its processes, say.
+fn decides_in_spite(facts: &Facts, doubt: &Doubt) -> bool {
+    matches!(doubt, Doubt::Tasks { .. }) && account::decides(facts).is_some()
 }
 
 /// Why no findings mean little.
