@@ -69,7 +69,7 @@
 //!
 //! # Measured
 //!
-//! The pages of the locks cite docs/benchmarks/peers-epyc-2cpu.md: the time of an operation as a ratio to glibc's mutex
+//! The pages of the locks cite docs/benchmarks/peers-xeon-2cpu.md: the time of an operation as a ratio to glibc's mutex
 //! measured next to it, below 1 is faster, `=` where the interval shows no difference. The machine was a virtual one
 //! with two CPUs: read them as shapes, and run `holdup bench` on yours.
 //!

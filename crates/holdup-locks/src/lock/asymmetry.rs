@@ -40,9 +40,9 @@
 //! fences exclude is left to 5: `adaptive*` in tests/loom.rs.
 //!
 //! # Memory orderings
-//! Entering is Acquire and so are the looks of a waiter: its partner is the Release by which the turn is ended, so a
-//! waiter's marks come after every release by a plain store. Leaving is Release, and its partner the Acquire of the
-//! compare-exchange of invariant 3. A holder's looks are Relaxed: what matters of them it has from the lock's word.
+//! A waiter's looks are Acquire, and their partner is the Release by which the turn is ended: so its marks come after
+//! every release by a plain store. Leaving is Release, and its partner the Acquire of the compare-exchange of invariant
+//! 3. A holder's looks are Relaxed: what matters of them it has from the lock's word.
 //!
 //! Sources: a light and a heavy side: Dice, Huang & Yang, "Asymmetric Dekker synchronization", 2001, and P1202
 //! ("Asymmetric fences", Goldblatt, 2018); here the heavy side waits instead of stopping others. No thread owns the

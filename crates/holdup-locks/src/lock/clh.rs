@@ -24,7 +24,7 @@ const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 /// One exchange to take, one compare-exchange to release, two accesses to thread-local storage. A thread allocates one
 /// node of 64 bytes per depth of locks that it holds, and recycles it.
 ///
-/// Measured: uncontended 0.92, tight 3.68, short 1.48, even 1.43, crowded 24.2 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 1.05, tight 5.14, short 2.25, even 6.18, crowded 21.9 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Where order does not matter: use [`Adaptive`](crate::Adaptive). With more threads than CPUs each turn costs a

@@ -230,7 +230,7 @@ mod pool {
 /// # Cost
 /// As [`Clh`](crate::Clh), without the sleep.
 ///
-/// Measured: uncontended 0.91, tight 1.42, crowded 55.6 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 1.05, tight 10.3, crowded 29.4 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Wherever threads may outnumber CPUs: use [`Clh`](crate::Clh), [`Mcs`](crate::Mcs) or [`Adaptive`](crate::Adaptive).

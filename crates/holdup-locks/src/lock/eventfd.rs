@@ -37,7 +37,7 @@ token_lock! {
     /// One system call to take and one to release, whether anybody waits or not, and a file descriptor from first use
     /// until it is dropped.
     ///
-    /// Measured: uncontended 43.1, tight 17.1 of pthread's time ([table](crate#measured)).
+    /// Measured: uncontended 22.7, tight 14.3 of pthread's time ([table](crate#measured)).
     ///
     /// # When not to use it
     /// Whenever a lock in user space will do: [`Adaptive`](crate::Adaptive) makes system calls only to sleep and to

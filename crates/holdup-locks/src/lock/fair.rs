@@ -60,7 +60,7 @@ const HELD: *mut Node = ptr::without_provenance_mut(1);
 /// One compare-exchange each way when free. Contended, each hand-over waits for one given thread to run: with more
 /// threads than CPUs that is a context switch per acquisition.
 ///
-/// Measured: uncontended 0.87, tight 7.85, short 1.51, even 1.41, crowded 29.0 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.95, tight 8.78, short 2.35, even 5.97, crowded 24.7 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Where throughput matters more than order: [`Adaptive`](crate::Adaptive) lets nobody starve either, at a fraction of

@@ -102,7 +102,7 @@ fn mark(word: &AtomicU32) -> bool {
 /// # Cost
 /// One compare-exchange and one exchange when free; one system call each way when contended.
 ///
-/// Measured: uncontended 0.89, tight =0.83, short 0.95, even =0.95, crowded 0.95 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.90, tight 0.78, short =0.99, even =1.02, crowded 0.95 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Where turns matter. A newcomer may take the lock before a woken waiter does, so a thread that re-acquires at once

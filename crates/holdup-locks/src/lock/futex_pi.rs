@@ -42,7 +42,7 @@ const FREE: u32 = 0;
 /// # Cost
 /// A system call each way, also when free, and a hand-over to a sleeping thread at every contended release.
 ///
-/// Measured: uncontended 46.9 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 23.3 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Unless threads of different real-time priorities share the lock. glibc's `PTHREAD_PRIO_INHERIT` takes the free lock

@@ -97,7 +97,7 @@ struct Node {
 /// One compare-exchange each way when free; the waiters' nodes lie on their stacks. A head that has lost for a
 /// millisecond gets the next turn.
 ///
-/// Measured: uncontended 0.86, tight 0.45, short 0.91, even 0.53, crowded 0.96 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.96, tight 2.94, short 0.95, even 0.72, crowded =0.99 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Its place is many waiters on many CPUs, which no machine has shown here yet; on few CPUs

@@ -56,7 +56,7 @@ const HELD: *mut Node = ptr::without_provenance_mut(1);
 /// One compare-exchange each way when free; each waiter spins on its own line. Needs no operating system, so it is
 /// there without `std`.
 ///
-/// Measured: uncontended 0.86, tight 2.59, crowded 45.0 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.96, tight 10.6, crowded 38.1 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Wherever threads may outnumber CPUs or be preempted: the one whose turn it is may be switched out while all others

@@ -51,7 +51,7 @@ const PATIENCE: u32 = if cfg!(any(loom, miri)) { 1 } else { 32 };
 /// # Cost
 /// One atomic add to take, one plain store to release.
 ///
-/// Measured: uncontended 0.46, tight 3.07, short 0.92, even 0.54, crowded 15.5 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.47, tight 3.66, short 0.97, even 0.68, crowded 7.29 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// With more threads than CPUs: strict order then costs a context switch per turn; [`Mcs`](crate::Mcs) and

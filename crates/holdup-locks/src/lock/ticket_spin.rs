@@ -21,7 +21,7 @@ use crate::sys::spin_hint;
 /// # Cost
 /// As [`Ticket`](crate::Ticket) when free.
 ///
-/// Measured: uncontended 0.46, tight 1.22, crowded 43.7 of pthread's time ([table](crate#measured)).
+/// Measured: uncontended 0.47, tight 6.52, crowded 31.8 of pthread's time ([table](crate#measured)).
 ///
 /// # When not to use it
 /// Wherever threads may outnumber CPUs or be preempted; use [`Ticket`](crate::Ticket) or [`Adaptive`](crate::Adaptive).

@@ -166,3 +166,30 @@ fn a_program_below_another_root_has_names_when_both_are_gone() {
     let report = place.report("c.holdup");
     assert_eq!(hits(&report, "count_stock"), 0, "nothing is left of it: {:#}", report["symbols"]);
 }
+
+/// The kernel takes its events from a process that executes a program while its effective user is not its real one.
+#[test]
+fn a_program_that_is_executed_as_somebody_else_is_recorded_on() {
+    if !is_root() {
+        return skip("only root may record another user's program");
+    }
+    let _alone = alone();
+    let works = r#"$> = 65534; exec "perl", "-e", 'my $n; $n += $_ for 1..20_000_000'"#;
+    if !Command::new("perl").args(["-e", "1"]).status().is_ok_and(|status| status.success()) {
+        return skip("perl is not here");
+    }
+    for capture in ["perf", "bpf"] {
+        let place = Place::new();
+        let words = ["--no-report", "--capture", capture, "-o", "a.holdup", "--", "sh", "-c", r#"perl -e "$0"; true"#];
+        let recorded = place.recorder(&words).arg(works).output().unwrap();
+        assert!(recorded.status.success(), "{}", text(&recorded));
+        let report = place.report("a.holdup");
+        assert!(report["problems"].as_array().unwrap().iter().all(|problem| problem["code"] != "clock-skew"));
+        let threads = report["threads"].as_array().unwrap();
+        let of = |thread: &Value, what: &str| thread[what].as_u64().unwrap();
+        let samples = threads.iter().map(|thread| of(thread, "user_samples")).max().unwrap();
+        let ran_ns = threads.iter().map(|thread| of(thread, "on_cpu_ns")).max().unwrap();
+        // It works for some half a second; the first tenth or so may be missing.
+        assert!(samples >= 50 && ran_ns >= 50_000_000, "{capture}: {samples} samples, {ran_ns} ns: {threads:#?}");
+    }
+}

@@ -123,6 +123,10 @@ pub struct Assembler {
     scratch: Stack,
     translator: Translator,
     lost: u64,
+    /// Whether a process still executes a program.
+    goes_on: Option<fn(u32) -> bool>,
+    /// Processes that go on, from which the kernel has taken the events.
+    pub dropped: Vec<u32>,
 }
 
 /// One CPU.
@@ -154,6 +158,11 @@ impl Assembler {
     /// Mappings, births and deaths come from all programs.
     pub fn expect_everybody(&mut self) {
         self.of_all = true;
+    }
+
+    /// Processes of which `goes_on` says that they execute a program have not ended, whatever a record says.
+    pub fn look_whether(&mut self, goes_on: fn(u32) -> bool) {
+        self.goes_on = Some(goes_on);
     }
 
     /// The command that will be executed: its switches count from then on.
@@ -333,6 +342,13 @@ impl Assembler {
                 }
                 self.begins(tid, pid);
                 return Some((tid, What::Started { pid: Pid(pid), parent: Some(Tid(parent)) }));
+            }
+            // The kernel takes its events from a process that executes a program as somebody else, with the same word.
+            Record::Exit { tid, .. }
+                if self.alive.get(&tid) == Some(&tid) && self.goes_on.is_some_and(|on| on(tid)) =>
+            {
+                self.dropped.push(tid);
+                return None;
             }
             Record::Exit { tid, .. } => {
                 self.ends(tid);
@@ -767,6 +783,22 @@ mod tests {
         assert_eq!((assembler.lost(), kept.events.len()), (4, 4));
         assert_eq!(kept.events[1].tid, Tid(200));
         assert_eq!(kept.events[1].what, What::Started { pid: Pid(200), parent: Some(Tid(100)) });
+    }
+
+    #[test]
+    fn a_process_that_goes_on_has_not_ended() {
+        let ended = |goes_on: fn(u32) -> bool| {
+            let mut assembler = Assembler::new(&[3]);
+            assembler.look_whether(goes_on);
+            let mut kept = Kept::default();
+            let records = [fork(200, 200, 100, 2), fork(200, 201, 200, 3), exit(200, 4), exit(201, 5)];
+            records.iter().for_each(|record| assembler.feed(0, record, &mut kept).unwrap());
+            let ended: Vec<u32> =
+                kept.events.iter().filter(|event| event.what == What::Exited).map(|event| event.tid.0).collect();
+            (ended, assembler.dropped)
+        };
+        assert_eq!(ended(|_| true), (vec![201], vec![200]), "a thread that is not the first has ended");
+        assert_eq!(ended(|_| false), (vec![200, 201], vec![]));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::session::{OpenError, Session};
 use super::snapshot;
 use super::target::Process;
 use super::watch::Outlook;
-use super::{blocked, builds, machine, refusal};
+use super::{blocked, builds, machine, refusal, target};
 use crate::{Error, Options, Outcome};
 
 /// Records processes, by events or by programs inside the kernel, until all have ended, the time is over, or the user
@@ -36,6 +36,7 @@ pub fn record_processes(
     let means = means(options, bpf)?;
     machine::raise_open_files();
     let mut assembler = Assembler::new(&cpus);
+    assembler.look_whether(target::executes);
     let session = Session::new(Linux, &cpus, means.specs, manner(options, Begin::Later), options.buffer_kib);
     let mut session = session.map_err(|error| refusal::of(error, first))?;
     session.bpf = means.bpf;

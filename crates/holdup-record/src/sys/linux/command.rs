@@ -35,6 +35,7 @@ pub fn record_command(
     machine::raise_open_files();
     let pid = waiting.pid;
     let mut assembler = Assembler::new(&cpus);
+    assembler.look_whether(target::executes);
     match open_command(options, &cpus, means, pid, store, &mut assembler) {
         Ok((session, header, sink)) => {
             let process = waiting.go()?;

@@ -4,15 +4,15 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use holdup_trace::{Counter, Ending, Event, Header, NO_CPU, Stack, StackId, Tid, What, Writer};
 
-use super::assemble::{Assembler, Sink};
+use super::assemble::{Assembler, Kind, Sink};
 use super::bpf::Learner;
 use super::chosen::Chosen;
 use super::decode;
@@ -22,10 +22,10 @@ use super::machine;
 use super::merge::Merge;
 use super::perf::Kernel;
 use super::session::Session;
-use super::signals;
 use super::target::{Ended, Process, is_alive};
 use super::watch::Watch;
 use super::words::is_thread;
+use super::{signals, snapshot};
 use crate::Live;
 
 /// A recording under way: the kernel's side and the program's.
@@ -78,6 +78,8 @@ pub struct Scribe {
     pub sink: Watched,
     /// Up to when the records of all CPUs are known.
     known_until_ns: u64,
+    /// Up to when they are written.
+    written_until_ns: u64,
     ends: Ends,
 }
 
@@ -191,6 +193,8 @@ struct Batch {
     counts: Vec<What>,
     /// Whoever wants to know which threads were not seen to end.
     ask: Option<Sender<Vec<u32>>>,
+    /// Processes whose events were opened once more, and what these are.
+    again: Vec<(u32, Vec<(u64, Kind)>)>,
 }
 
 /// What both loops see.
@@ -202,6 +206,8 @@ struct Shared {
     full: AtomicBool,
     /// Sleeps should be recorded with their places.
     places: AtomicBool,
+    /// Processes that go on without events.
+    dropped: Mutex<Vec<u32>>,
 }
 
 /// The way from the loop that empties rings to the one that writes.
@@ -256,6 +262,10 @@ pub fn run<K: Kernel>(recording: &mut Recording<'_, K>, mut scribe: Scribe) -> (
     (finish, scribe)
 }
 
+fn lock(dropped: &Mutex<Vec<u32>>) -> MutexGuard<'_, Vec<u32>> {
+    dropped.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Why a file that takes no more ends where it does.
 pub fn unwritten(error: &io::Error) -> String {
     format!("the recording could not be written: {error}")
@@ -308,6 +318,7 @@ impl<K: Kernel> Recording<'_, K> {
                     thread::sleep(PAUSE);
                 }
             }
+            self.open_again(pipe);
             if !places && pipe.shared.places.load(Ordering::Relaxed) {
                 places = true;
                 self.session.enable_places();
@@ -319,6 +330,19 @@ impl<K: Kernel> Recording<'_, K> {
             }
         }
         finish
+    }
+
+    /// Opens the events of processes from which the kernel took them.
+    fn open_again(&mut self, pipe: &Pipe<'_>) {
+        let dropped = std::mem::take(&mut *lock(&pipe.shared.dropped));
+        if dropped.is_empty() {
+            return;
+        }
+        let opened = |tid| Some((tid, self.session.open_again(tid).ok()?));
+        let again: Vec<_> = dropped.into_iter().filter_map(opened).collect();
+        // The other loop must know them before it gets what they write.
+        let batch = Batch { began_ns: 0, lanes: Vec::new(), counts: Vec::new(), ask: None, again };
+        let _ = pipe.batches.send(batch);
     }
 
     /// Sleeps until a ring fills, a program ends or a time is over. Those that have ended run no more.
@@ -358,7 +382,7 @@ impl<K: Kernel> Recording<'_, K> {
         let counts = if count { vec![own] } else { Vec::new() };
         let bytes = lanes.iter().map(Vec::len).sum();
         // The other loop ends only after this one.
-        let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask });
+        let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask, again: Vec::new() });
         bytes
     }
 }
@@ -366,7 +390,7 @@ impl<K: Kernel> Recording<'_, K> {
 impl Scribe {
     /// Writes what it is given into this file.
     pub fn new(assembler: Assembler, merge: Merge, sink: Watched) -> Self {
-        Scribe { assembler, merge, sink, known_until_ns: 0, ends: Ends::default() }
+        Scribe { assembler, merge, sink, known_until_ns: 0, written_until_ns: 0, ends: Ends::default() }
     }
 
     /// Writes batches until there are no more. After an error, batches are only taken.
@@ -374,6 +398,12 @@ impl Scribe {
         let mut flushed = Instant::now();
         let mut written = Ok(());
         for mut batch in batches {
+            if !batch.again.is_empty() {
+                if written.is_ok() {
+                    written = self.go_on(batch.again);
+                }
+                continue;
+            }
             for (lane, bytes) in batch.lanes.iter_mut().enumerate() {
                 self.merge.add(lane, [bytes, &[]]);
                 shared.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
@@ -387,6 +417,7 @@ impl Scribe {
                 written = self.write(batch.began_ns, batch.counts, &mut flushed);
                 shared.full.store(written.is_err(), Ordering::Relaxed);
                 shared.places.store(self.assembler.wants_places(), Ordering::Relaxed);
+                lock(&shared.dropped).append(&mut self.assembler.dropped);
             }
             if let Some(ask) = batch.ask {
                 let _ = ask.send(self.assembler.alive().collect());
@@ -395,6 +426,19 @@ impl Scribe {
         written?;
         self.sink.watch.end();
         self.emit(u64::MAX, Vec::new())
+    }
+
+    /// Processes whose events were opened once more, with the mappings that they have made meanwhile.
+    fn go_on(&mut self, again: Vec<(u32, Vec<(u64, Kind)>)>) -> io::Result<()> {
+        for (pid, events) in again {
+            events.into_iter().for_each(|(id, kind)| self.assembler.know(id, kind));
+            for map in snapshot::mappings_of(pid) {
+                let what = What::Mapped(Box::new(map));
+                let event = Event { time_ns: self.written_until_ns, tid: Tid(pid), cpu: NO_CPU, what };
+                self.assembler.outside(&event, &mut self.sink)?;
+            }
+        }
+        Ok(())
     }
 
     fn write(&mut self, began_ns: u64, counts: Vec<What>, flushed: &mut Instant) -> io::Result<()> {
@@ -413,7 +457,7 @@ impl Scribe {
             let event = Event { time_ns: self.known_until_ns, tid: Tid(tid), cpu: NO_CPU, what: What::Exited };
             self.assembler.outside(&event, &mut self.sink)?;
         }
-        self.known_until_ns = began_ns;
+        (self.written_until_ns, self.known_until_ns) = (self.known_until_ns, began_ns);
         if flushed.elapsed() > FLUSH {
             *flushed = Instant::now();
             self.sink.store.flush()?;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use super::assemble::Kind;
 use super::bpf::Capture;
 use super::perf::{EVERYBODY, Kernel};
-use super::plan::{self, Manner, Need, Source, Spec};
+use super::plan::{self, Begin, Manner, Need, Source, Spec};
 use super::ring::Ring;
 
 /// Open events.
@@ -93,6 +93,28 @@ impl<K: Kernel> Session<K> {
     /// Opens all events for a thread and those that it will make. `know` learns their identifiers.
     pub fn open(&mut self, tid: u32, know: &mut impl FnMut(u64, Kind)) -> Result<(), OpenError> {
         self.open_all(false, tid, know)
+    }
+
+    /// Opens all events for a process from which the kernel took them when it executed a program as somebody else; they
+    /// begin at once. Their identifiers, with what they are.
+    pub fn open_again(&mut self, pid: u32) -> Result<Vec<(u64, Kind)>, OpenError> {
+        let before = std::mem::replace(&mut self.manner.begin, Begin::Later);
+        let of_threads = self.specs.iter().filter(|spec| !spec.everybody);
+        let opened: Result<Vec<_>, _> =
+            of_threads.map(|spec| Ok((spec.begins_on_demand(), self.open_spec(spec, pid)?))).collect();
+        self.manner.begin = before;
+        let mut known = Vec::new();
+        for (on_demand, events) in opened? {
+            for (kind, id, fd) in events {
+                if !on_demand {
+                    // It can fail only for a process that has ended, which is as good.
+                    let _ = self.kernel.enable(fd.as_fd());
+                }
+                known.push((id, kind));
+                self.events.push((kind, fd));
+            }
+        }
+        Ok(known)
     }
 
     fn open_all(&mut self, everybody: bool, tid: u32, know: &mut impl FnMut(u64, Kind)) -> Result<(), OpenError> {

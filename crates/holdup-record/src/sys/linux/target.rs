@@ -195,6 +195,11 @@ impl Process {
     }
 }
 
+/// Whether a process executes a program: not once it has let go of its memory, on its way to its end.
+pub fn executes(pid: u32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+}
+
 /// Whether a thread still runs: neither gone nor dead and waited for.
 pub fn is_alive(tid: u32) -> bool {
     let stat = snapshot::read(&format!("/proc/{tid}/stat"));
