@@ -32,6 +32,7 @@ use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use super::{go_scheduler, yield_storm};
 use crate::facts::{Facts, GoroutineState, Reason, Site, ThreadFacts};
+use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ExcessiveSwitching,
@@ -100,12 +101,22 @@ fn of_goroutines(facts: &Facts) -> Option<Finding> {
 
 fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
     let run_ns = busy_ns / switches.max(1);
+    let place = place(facts);
+    // Teams of OpenMP that are more than the CPUs can run, as of several processes, wait for each other at each loop.
+    let of_openmp = place.as_ref().is_some_and(|site| site.call_path.iter().any(Frame::is_of_openmp));
+    let lives_ns: u64 =
+        facts.threads.iter().filter(|thread| internal(thread, true) > 0).map(ThreadFacts::life_ns).sum();
+    let at_a_time = weigh::share(lives_ns, facts.span_ns());
+    let (cure, proof) = match of_openmp && at_a_time > f64::from(facts.header.machine.cpus) {
+        true => (Cure::FewerThreads, weigh::try_with("--env OMP_NUM_THREADS=1")),
+        false => (Cure::CoarserWork, weigh::try_with("--cpus all,1 --slices default,20ms")),
+    };
     Finding {
         kind: Kind::ExcessiveSwitching,
         bound: None,
         severity: weigh::switching_share(run_ns) * weigh::share(busy_ns, weigh::cpu_ns(facts)).min(1.0),
         subjects: subjects(facts),
-        place: place(facts),
+        place,
         evidence: vec![
             rate("switches_per_s", weigh::per_s(switches, facts.span_ns())),
             ratio("times_the_ideal", weigh::per_s(switches, busy_ns) / IDEAL_PER_S),
@@ -115,8 +126,8 @@ fn finding(facts: &Facts, switches: u64, busy_ns: u64) -> Finding {
             count("switches", switches),
         ],
         moments: Vec::new(),
-        cure: Cure::CoarserWork,
-        proof: weigh::try_with("--cpus all,1 --slices default,20ms"),
+        cure,
+        proof,
     }
 }
 

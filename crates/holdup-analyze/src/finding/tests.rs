@@ -231,6 +231,22 @@ fn sleeps_of_sqlite_are_waits_for_its_file() {
 }
 
 #[test]
+fn teams_of_openmp_that_are_more_than_the_cpus_are_too_many() {
+    let cure = |module: &str, cpus: u32| {
+        let mut facts = switching();
+        facts.header.machine.cpus = cpus;
+        facts.switch_sites = vec![Site {
+            call_path: vec![Frame { module: module.into(), ..Frame::named("", Role::Runtime) }],
+            ..Site::default()
+        }];
+        judge(Kind::ExcessiveSwitching, &facts)[0].cure
+    };
+    assert_eq!(cure("/usr/lib/libgomp.so.1.0.0", 1), Cure::FewerThreads);
+    assert_eq!(cure("/usr/lib/libgomp.so.1.0.0", 9), Cure::CoarserWork, "they have CPUs");
+    assert_eq!(cure("/usr/lib/libtbb.so.12", 1), Cure::CoarserWork);
+}
+
+#[test]
 fn processes_of_postgresql_wait_for_rows() {
     let found = |function: &str| {
         let mut facts = quiet(4);
@@ -3163,6 +3179,15 @@ fn programs_that_are_started_at_the_thresholds() {
             ("it takes its time", |facts| facts.end_ns = facts.start_ns + 601 * MS),
         ],
     );
+    let mut large = programs_started();
+    large.threads[0].on_cpu_ns = 900 * MS;
+    large.totals.kernel_samples = Some(1_000);
+    large.symbols = [("__x64_sys_execve", 100), ("kernel_clone", 30), ("do_exit", 20)]
+        .map(|(function, inclusive)| Code { frame: Frame::named(function, Role::Kernel), hits: 0, inclusive })
+        .into();
+    assert_eq!(judge(Kind::ThreadChurn, &large)[0].severity, 0.15, "as the kernel's samples say");
+    large.symbols.pop();
+    assert!(judge(Kind::ThreadChurn, &large).is_empty());
     let found = &judge(Kind::ThreadChurn, &programs_started())[0];
     assert_eq!(found.place.as_ref().and_then(|site| site.caller()?.function.clone()).as_deref(), Some("clean"));
     assert!(matches!(found.subjects[..], [Subject::Process { pid: Pid(PID), .. }]));

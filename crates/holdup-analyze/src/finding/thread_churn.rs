@@ -10,9 +10,10 @@
 //! environment for each of them (`node::CreateEnvironment`) has [`LEAST_MADE`] of the CPU samples.
 //!
 //! Or programs are started for little each: at least [`LEAST_PROCESSES`] processes that executed one began and ended
-//! within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on average; and at [`PROCESS_NS`] each, or
-//! what they ran if that is less, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for
-//! [`LEAST_PROCESS_TIME`] of the elapsed time.
+//! within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on average; and at [`PROCESS_NS`] each (or
+//! what they ran if that is less), or by the samples in the kernel's `execve`, `kernel_clone` and `do_exit` if these are
+//! more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for [`LEAST_PROCESS_TIME`] of the
+//! elapsed time.
 //!
 //! The severity is that estimate. The place is where the program makes threads, as far as samples or waits for their
 //! ends tell.
@@ -23,6 +24,7 @@
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Primitive, ProcessFacts, Reason, Site, ThreadFacts};
+use crate::names::{Frame, Role};
 use holdup_trace::Pid;
 use rustc_hash::FxHashSet;
 
@@ -70,9 +72,10 @@ fn of_processes(facts: &Facts) -> Option<Finding> {
     let run_ns: u64 = runs.sum();
     let per_s = weigh::per_s(processes, facts.span_ns());
     let mean_ns = run_ns.checked_div(processes)?;
-    let cost_ns = (processes * PROCESS_NS).min(run_ns);
-    let cost = weigh::share(cost_ns, weigh::cpu_ns(facts)).min(1.0);
-    let matters = cost >= LEAST_PROCESS_SHARE && weigh::share(cost_ns, facts.span_ns()) >= LEAST_PROCESS_TIME;
+    let estimate = weigh::share((processes * PROCESS_NS).min(run_ns), weigh::cpu_ns(facts));
+    let cost = estimate.max(weigh::share(weigh::samples_below(facts, starts_or_ends), weigh::samples(facts))).min(1.0);
+    let cost_ns = cost * weigh::cpu_ns(facts) as f64;
+    let matters = cost >= LEAST_PROCESS_SHARE && cost_ns >= LEAST_PROCESS_TIME * facts.span_ns() as f64;
     if processes < LEAST_PROCESSES || mean_ns > MOST_PROCESS_RUN_NS || !matters {
         return None;
     }
@@ -90,6 +93,12 @@ fn of_processes(facts: &Facts) -> Option<Finding> {
         ],
         ..Finding::new(Kind::ThreadChurn, Cure::KeepProcesses, weigh::record_again())
     })
+}
+
+/// Whether the kernel starts or ends a process here.
+fn starts_or_ends(frame: &Frame) -> bool {
+    let is = |name: &str| name.ends_with("_sys_execve") || ["kernel_clone", "do_exit"].contains(&name);
+    frame.role == Role::Kernel && frame.function.as_deref().is_some_and(is)
 }
 
 /// Processes that executed a program, began and ended within the recording.
@@ -111,7 +120,7 @@ fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a Proces
     let lasting = || facts.threads.iter().filter(|thread| !started.contains(&thread.pid));
     let sites = |thread: &'a ThreadFacts| thread.off_sites.iter().chain(&thread.hot_sites).filter(starts);
     let found = lasting().flat_map(|thread| sites(thread).map(move |site| (thread, site)));
-    let found = found.max_by_key(|(_, site)| site.ns.max(site.count * MS));
+    let found = found.max_by_key(|(_, site)| site.count);
     let waits = |thread: &&ThreadFacts| thread.off.get(&Reason::Child).map_or(0, |time| time.ns);
     let thread = found.map(|(thread, _)| thread).or_else(|| lasting().max_by_key(waits));
     let process = thread.and_then(|thread| facts.processes.iter().find(|process| process.pid == thread.pid));
