@@ -11,8 +11,8 @@
 //!
 //! Or programs are started for little each: at least [`LEAST_PROCESSES`] processes that executed one began and ended
 //! within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on average; and at [`PROCESS_NS`] each (or
-//! what they ran if that is less), or by the samples in the kernel's `execve`, `kernel_clone` and `do_exit` if these are
-//! more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for [`LEAST_PROCESS_TIME`] of the
+//! what they ran if that is less), or by the samples in the kernel's `execve`, `kernel_clone` and `do_exit` if these
+//! are more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for [`LEAST_PROCESS_TIME`] of the
 //! elapsed time.
 //!
 //! The severity is that estimate. The place is where the program makes threads, as far as samples or waits for their
