@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use holdup_trace::{Counter, Ending, Event, Header, NO_CPU, Stack, StackId, Tid, What, Writer};
+use rustc_hash::FxHashSet;
 
 use super::assemble::{Assembler, Kind, Sink};
 use super::bpf::Learner;
@@ -338,8 +339,12 @@ impl<K: Kernel> Recording<'_, K> {
         if dropped.is_empty() {
             return;
         }
-        let opened = |tid| Some((tid, self.session.open_again(tid).ok()?));
-        let again: Vec<_> = dropped.into_iter().filter_map(opened).collect();
+        let mut opened = |pid: u32| {
+            // Those that have ended meanwhile are gone, and of others' processes an ordinary user gets nothing.
+            let events = snapshot::threads(pid).into_iter().filter_map(|tid| self.session.open_again(tid).ok());
+            (pid, events.flatten().collect())
+        };
+        let again: Vec<_> = dropped.into_iter().map(&mut opened).collect();
         // The other loop must know them before it gets what they write.
         let batch = Batch { began_ns: 0, lanes: Vec::new(), counts: Vec::new(), ask: None, again };
         let _ = pipe.batches.send(batch);
@@ -428,13 +433,13 @@ impl Scribe {
         self.emit(u64::MAX, Vec::new())
     }
 
-    /// Processes whose events were opened once more, with the mappings that they have made meanwhile.
+    /// Processes whose events were opened once more, with the threads and mappings that they have made meanwhile.
     fn go_on(&mut self, again: Vec<(u32, Vec<(u64, Kind)>)>) -> io::Result<()> {
         for (pid, events) in again {
             events.into_iter().for_each(|(id, kind)| self.assembler.know(id, kind));
-            for map in snapshot::mappings_of(pid) {
-                let what = What::Mapped(Box::new(map));
-                let event = Event { time_ns: self.written_until_ns, tid: Tid(pid), cpu: NO_CPU, what };
+            let known: FxHashSet<u32> = self.assembler.alive().collect();
+            let is_new = |event: &Event| matches!(event.what, What::Mapped(_)) || !known.contains(&event.tid.0);
+            for event in snapshot::of_process(pid, self.written_until_ns).into_iter().filter(is_new) {
                 self.assembler.outside(&event, &mut self.sink)?;
             }
         }
