@@ -95,8 +95,8 @@ impl<K: Kernel> Session<K> {
         self.open_all(false, tid, know)
     }
 
-    /// Opens all events for a thread of a process from which the kernel took them when it executed a program as somebody
-    /// else; they begin at once. Their identifiers, with what they are.
+    /// Opens all events for a thread of a process from which the kernel took them when it executed a program as
+    /// somebody else; they begin at once. Their identifiers, with what they are.
     pub fn open_again(&mut self, tid: u32) -> Result<Vec<(u64, Kind)>, OpenError> {
         let before = std::mem::replace(&mut self.manner.begin, Begin::Later);
         let of_threads = self.specs.iter().filter(|spec| !spec.everybody);
