@@ -1016,7 +1016,7 @@ impl Site {
 
     /// Whether a process of PostgreSQL waits here for a lock that another transaction has, of a row or a table.
     pub fn waits_for_row(&self) -> bool {
-        self.call_path.iter().any(|frame| frame.function.as_deref() == Some("ProcSleep"))
+        crate::names::leads_through(&self.call_path, |name| name == "ProcSleep")
     }
 
     /// Whether that is a frame of the program.

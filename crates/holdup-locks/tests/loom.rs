@@ -246,6 +246,11 @@ fn asymmetric_with_patience(patience_ns: u64, run: impl FnOnce()) {
     with(true, patience_ns, run);
 }
 
+fn two_twice_and_three_once(new: fn() -> Adaptive) {
+    all_add(3, 2, 2, new);
+    all_add(3, 3, 1, new);
+}
+
 const NEVER: u64 = u64::MAX;
 const AT_ONCE: u64 = 0;
 
@@ -367,26 +372,17 @@ fn mcs_again_and_again() {
 
 #[test]
 fn adaptive() {
-    with_patience(NEVER, || {
-        all_add(3, 2, 2, Adaptive::new);
-        all_add(3, 3, 1, Adaptive::new);
-    });
+    with_patience(NEVER, || two_twice_and_three_once(Adaptive::new));
 }
 
 #[test]
 fn adaptive_that_sleeps_at_once() {
-    with_patience(NEVER, || {
-        all_add(3, 2, 2, || Adaptive::with_spin(0));
-        all_add(3, 3, 1, || Adaptive::with_spin(0));
-    });
+    with_patience(NEVER, || two_twice_and_three_once(|| Adaptive::with_spin(0)));
 }
 
 #[test]
 fn adaptive_starving_hand_over() {
-    with_patience(AT_ONCE, || {
-        all_add(3, 2, 2, || Adaptive::with_spin(0));
-        all_add(3, 3, 1, || Adaptive::with_spin(0));
-    });
+    with_patience(AT_ONCE, || two_twice_and_three_once(|| Adaptive::with_spin(0)));
 }
 
 #[test]
@@ -424,10 +420,7 @@ fn adaptive_asymmetric() {
 
 #[test]
 fn adaptive_asymmetric_that_sleeps_at_once() {
-    asymmetric_with_patience(NEVER, || {
-        all_add(3, 2, 2, || Adaptive::with_spin(0));
-        all_add(3, 3, 1, || Adaptive::with_spin(0));
-    });
+    asymmetric_with_patience(NEVER, || two_twice_and_three_once(|| Adaptive::with_spin(0)));
 }
 
 #[test]

@@ -27,7 +27,7 @@
 use std::collections::BTreeSet;
 
 use super::weigh::{self, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, alone, runtime};
+use super::{Cure, Evidence, Finding, Kind, Rule, alone, runtime};
 use crate::facts::{Blame, Facts, Leaf, LockFacts, LockNumber, PairFacts, Primitive, Site};
 use crate::names::{is_sleep, leads_through};
 use holdup_trace::Tid;
@@ -75,19 +75,28 @@ fn of_batch(facts: &Facts, lock: &LockFacts) -> Option<Finding> {
     let still = still_share(facts, |place| alone::is_same(place, site));
     let enough = still >= LEAST_STILL && weigh::share(waited_ns, facts.span_ns()) >= LEAST_STILL;
     enough.then(|| Finding {
-        severity: still,
-        bound: Some(1.0 / (1.0 - still)),
         subjects: vec![weigh::thread_subject(facts, batcher)],
         place: Some(site.clone()),
-        evidence: vec![
-            part("still_share", still),
-            ns("patience_ns", lock.wait_ns.quantile_ns(1.0 - 0.5 * weigh::share(lock.timeouts, lock.waits).min(1.0))),
-            rate("timeouts_per_s", weigh::per_s(lock.timeouts, facts.span_ns())),
-            count("timeouts", lock.timeouts),
-            count("customers", customers.len() as u64),
-        ],
-        ..Finding::new(Kind::LostWakeups, Cure::TakeWhatIsThere, weigh::record_again())
+        cure: Cure::TakeWhatIsThere,
+        ..found(facts, still, (ran_out_ns(lock, 0.5), lock.timeouts), &[count("customers", customers.len() as u64)])
     })
+}
+
+/// What is told of all: for how long the program stands still, the patience and how often it runs out, and more.
+fn found(facts: &Facts, still: f64, (patience_ns, timeouts): (u64, u64), more: &[Evidence]) -> Finding {
+    let mut evidence = vec![
+        part("still_share", still),
+        ns("patience_ns", patience_ns),
+        rate("timeouts_per_s", weigh::per_s(timeouts, facts.span_ns())),
+        count("timeouts", timeouts),
+    ];
+    evidence.extend_from_slice(more);
+    Finding {
+        severity: still,
+        bound: Some(1.0 / (1.0 - still)),
+        evidence,
+        ..Finding::new(Kind::LostWakeups, Cure::WakeWhoCanGoOn, weigh::record_again())
+    }
 }
 
 /// The other one of a pair with this thread, if it sends something and is answered.
@@ -110,19 +119,11 @@ fn of_results(facts: &Facts) -> Option<Finding> {
     let still = still_share(facts, runtime::waits_in_task_for_result);
     let longest = locks.iter().max_by_key(|lock| lock.wait_ns.sum_ns())?;
     let place = longest.wait_sites.first()?.clone();
+    let more = [count("waiters", waiters.len() as u64)];
     (still >= LEAST_STILL).then(|| Finding {
-        severity: still,
-        bound: Some(1.0 / (1.0 - still)),
         subjects: weigh::function_subject(&place),
         place: Some(place),
-        evidence: vec![
-            part("still_share", still),
-            ns("patience_ns", longest.wait_ns.max_ns()),
-            rate("timeouts_per_s", weigh::per_s(timeouts, facts.span_ns())),
-            count("timeouts", timeouts),
-            count("waiters", waiters.len() as u64),
-        ],
-        ..Finding::new(Kind::LostWakeups, Cure::WakeWhoCanGoOn, weigh::record_again())
+        ..found(facts, still, (longest.wait_ns.max_ns(), timeouts), &more)
     })
 }
 
@@ -141,27 +142,22 @@ fn of_condition(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<F
     let patience_ns = patience(lock)?;
     let waits_there = |site: &Site| lock.wait_sites.iter().any(|of_lock| alone::is_same(site, of_lock));
     let still = still_share(facts, waits_there);
+    let more = [count("wakes", lock.wakes), count("waiters", lock.waiters.len() as u64)];
     (still >= LEAST_STILL).then(|| Finding {
-        severity: still,
-        bound: Some(1.0 / (1.0 - still)),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wait_sites.first().cloned(),
-        evidence: vec![
-            part("still_share", still),
-            ns("patience_ns", patience_ns),
-            rate("timeouts_per_s", weigh::per_s(lock.timeouts, facts.span_ns())),
-            count("timeouts", lock.timeouts),
-            count("wakes", lock.wakes),
-            count("waiters", lock.waiters.len() as u64),
-        ],
-        ..Finding::new(Kind::LostWakeups, Cure::WakeWhoCanGoOn, weigh::record_again())
+        ..found(facts, still, (patience_ns, lock.timeouts), &more)
     })
 }
 
 /// For how long those of its waits last that run out, the longest of all, if they are alike.
 fn patience(lock: &LockFacts) -> Option<u64> {
-    let ran_out = weigh::share(lock.timeouts, lock.waits).min(1.0);
-    let of_those = |part: f64| lock.wait_ns.quantile_ns(1.0 - ran_out * (1.0 - part));
-    let (lower, middle, longest) = (of_those(LOWER_PART), of_those(0.5), of_those(0.9));
+    let [lower, middle, longest] = [LOWER_PART, 0.5, 0.9].map(|part| ran_out_ns(lock, part));
     (lower as f64 >= LEAST_ALIKE * longest as f64).then_some(middle)
+}
+
+/// How long such a part of its waits that run out, the longest of all, last at most.
+fn ran_out_ns(lock: &LockFacts, part: f64) -> u64 {
+    let ran_out = weigh::share(lock.timeouts, lock.waits).min(1.0);
+    lock.wait_ns.quantile_ns(1.0 - ran_out * (1.0 - part))
 }

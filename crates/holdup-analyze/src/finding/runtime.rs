@@ -93,9 +93,9 @@ pub(super) fn waits_in_task_for_result(site: &Site) -> bool {
         gets && frame.file.as_deref().unwrap_or(&frame.module).ends_with("/concurrent/futures/_base.py")
     };
     // C++ names no executor; the rule asks for several threads that wait so.
-    let of_cpp = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("std::__basic_future<"));
+    let of_cpp = leads_through(&site.call_path, |name| name.starts_with("std::__basic_future<"));
     let of_java = is_in_task_of_java(site) && waits_for_result_of_java(site);
-    of_java || site.call_path.iter().any(of_cpp) || is_in_executor_of_python(site) && site.call_path.iter().any(result)
+    of_java || of_cpp || is_in_executor_of_python(site) && site.call_path.iter().any(result)
 }
 
 /// Whether a call path leads through the loop of a worker of Python's executors. What hands them tasks is in the same

@@ -83,15 +83,12 @@ fn of_event_loop(facts: &Facts) -> Option<Finding> {
     let thread = facts.threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
     let sync = weigh::samples_below(facts, is_synchronous);
     let sync_share = weigh::share(sync, weigh::samples(facts)).min(1.0);
+    let alone_share = (weigh::share(thread.on_cpu_ns, facts.span_ns()) * sync_share).min(1.0);
     let is_loop = thread.tid.0 == thread.pid.0
         && weigh::share(thread.on_cpu_ns, weigh::cpu_ns(facts)) >= LEAST_LOOP_CPU
-        && weigh::share(thread.on_cpu_ns, facts.span_ns()) * sync_share >= LEAST_ALONE_SHARE;
-    if !is_loop || sync < LEAST_SYNC_SAMPLES || sync_share < LEAST_SYNC {
-        return None;
-    }
-    let alone_share = (weigh::share(thread.on_cpu_ns, facts.span_ns()) * sync_share).min(1.0);
+        && alone_share >= LEAST_ALONE_SHARE;
     let below = |site: &&Site| site.call_path.iter().any(is_synchronous);
-    Some(Finding {
+    (is_loop && sync >= LEAST_SYNC_SAMPLES && sync_share >= LEAST_SYNC).then(|| Finding {
         severity: alone_share * (1.0 - 1.0 / f64::from(facts.header.machine.cpus.max(1))),
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: thread.hot_sites.iter().filter(below).max_by_key(|site| site.count).cloned(),

@@ -24,7 +24,7 @@
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Primitive, ProcessFacts, Reason, Site, ThreadFacts};
-use crate::names::{Frame, Role};
+use crate::names::{Frame, Role, leads_through};
 use holdup_trace::Pid;
 use rustc_hash::FxHashSet;
 
@@ -114,8 +114,7 @@ fn started(facts: &Facts) -> FxHashSet<Pid> {
 fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a ProcessFacts>, Option<Site>) {
     const STARTS: [&str; 5] = ["posix_spawn", "fork", "popen", "system", "wait"];
     let starts = |site: &&Site| {
-        let mut functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref());
-        site.is_by_program() && functions.any(|name| STARTS.iter().any(|word| name.contains(word)))
+        site.is_by_program() && leads_through(&site.call_path, |name| STARTS.iter().any(|word| name.contains(word)))
     };
     let lasting = || facts.threads.iter().filter(|thread| !started.contains(&thread.pid));
     let sites = |thread: &'a ThreadFacts| thread.off_sites.iter().chain(&thread.hot_sites).filter(starts);
@@ -183,10 +182,7 @@ fn found(facts: &Facts, process: &ProcessFacts, cost: f64) -> Finding {
 /// Where the program makes threads; else where it waits for their ends.
 fn place(facts: &Facts, process: &ProcessFacts) -> Option<Site> {
     const MAKES: [&str; 3] = ["pthread_create", "clone", "spawn_unchecked"];
-    let named = |site: &&Site| {
-        let mut functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref());
-        functions.any(|name| MAKES.iter().any(|part| name.contains(part)))
-    };
+    let named = |site: &&Site| leads_through(&site.call_path, |name| MAKES.iter().any(|part| name.contains(part)));
     let own = || facts.threads.iter().filter(|thread| thread.pid == process.pid);
     let sampled = own().flat_map(|thread| &thread.hot_sites).chain(&facts.kernel_sites);
     let made = sampled.filter(named).filter(|site| site.is_by_program()).max_by_key(|site| site.count);

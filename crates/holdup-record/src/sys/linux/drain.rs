@@ -319,7 +319,6 @@ impl<K: Kernel> Recording<'_, K> {
                     thread::sleep(PAUSE);
                 }
             }
-            self.open_again(pipe);
             if !places && pipe.shared.places.load(Ordering::Relaxed) {
                 places = true;
                 self.session.enable_places();
@@ -334,20 +333,14 @@ impl<K: Kernel> Recording<'_, K> {
     }
 
     /// Opens the events of processes from which the kernel took them.
-    fn open_again(&mut self, pipe: &Pipe<'_>) {
-        let dropped = std::mem::take(&mut *lock(&pipe.shared.dropped));
-        if dropped.is_empty() {
-            return;
-        }
+    fn open_again(&mut self, shared: &Shared) -> Vec<(u32, Vec<(u64, Kind)>)> {
         let mut opened = |pid: u32| {
             // Those that have ended meanwhile are gone, and of others' processes an ordinary user gets nothing.
             let events = snapshot::threads(pid).into_iter().filter_map(|tid| self.session.open_again(tid).ok());
             (pid, events.flatten().collect())
         };
-        let again: Vec<_> = dropped.into_iter().map(&mut opened).collect();
-        // The other loop must know them before it gets what they write.
-        let batch = Batch { began_ns: 0, lanes: Vec::new(), counts: Vec::new(), ask: None, again };
-        let _ = pipe.batches.send(batch);
+        let dropped = std::mem::take(&mut *lock(&shared.dropped));
+        dropped.into_iter().map(&mut opened).collect()
     }
 
     /// Sleeps until a ring fills, a program ends or a time is over. Those that have ended run no more.
@@ -372,6 +365,8 @@ impl<K: Kernel> Recording<'_, K> {
 
     /// Empties the rings and hands on what was in them: so many bytes.
     fn send(&mut self, pipe: &Pipe<'_>, ask: Option<Sender<Vec<u32>>>, count: bool) -> usize {
+        // The other loop must know them before it gets what they write.
+        let again = self.open_again(pipe.shared);
         let began_ns = machine::now_ns();
         let mut lanes = Vec::new();
         if pipe.shared.waiting.load(Ordering::Relaxed) < WAITING_LIMIT {
@@ -387,7 +382,7 @@ impl<K: Kernel> Recording<'_, K> {
         let counts = if count { vec![own] } else { Vec::new() };
         let bytes = lanes.iter().map(Vec::len).sum();
         // The other loop ends only after this one.
-        let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask, again: Vec::new() });
+        let _ = pipe.batches.send(Batch { began_ns, lanes, counts, ask, again });
         bytes
     }
 }
@@ -403,11 +398,8 @@ impl Scribe {
         let mut flushed = Instant::now();
         let mut written = Ok(());
         for mut batch in batches {
-            if !batch.again.is_empty() {
-                if written.is_ok() {
-                    written = self.go_on(batch.again);
-                }
-                continue;
+            if written.is_ok() {
+                written = self.go_on(std::mem::take(&mut batch.again));
             }
             for (lane, bytes) in batch.lanes.iter_mut().enumerate() {
                 self.merge.add(lane, [bytes, &[]]);

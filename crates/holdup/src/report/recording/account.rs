@@ -239,7 +239,9 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
 /// What decides how long a program without findings takes, if that is plain to see: `one thread alone has 95% of the
 /// CPU time`.
 pub fn decides(facts: &Facts) -> Option<String> {
-    one_alone(facts).or_else(|| sleeps(facts)).or_else(|| others(facts)).or_else(|| event_loop(facts))
+    let stands = || has_ended(facts) && !works(facts);
+    let waits = || others(facts).or_else(|| event_loop(facts)).filter(|_| stands());
+    one_alone(facts).or_else(|| sleeps(facts)).or_else(waits)
 }
 
 /// What threads of a program without findings mostly wait for, and what to do about what [decides](decides):
@@ -292,9 +294,6 @@ pub fn goroutines_asleep(facts: &Facts) -> Option<String> {
 fn others(facts: &Facts) -> Option<String> {
     // Who waits for whatever comes has nothing to do.
     const OTHER_WAITS: [&str; 4] = ["poll", "select", "wait4", "waitid"];
-    if works(facts) {
-        return None;
-    }
     let waits = |part: &&PathPart| {
         let is_other = |name: &str| OTHER_WAITS.iter().any(|one| name.contains(one));
         let other = |frame: &Frame| frame.function.as_deref().is_some_and(is_other);
@@ -308,7 +307,7 @@ fn others(facts: &Facts) -> Option<String> {
     } else {
         ""
     };
-    (has_ended(facts) && much >= 0.5).then(|| {
+    (much >= 0.5).then(|| {
         format!(
             "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {place}{late}",
             number::percent(much)
@@ -325,7 +324,7 @@ fn event_loop(facts: &Facts) -> Option<String> {
         waits && part.site.as_ref().is_some_and(|site| site.call_path.iter().any(is_loop))
     };
     let much = share(facts.path.parts.iter().filter(waits).map(|part| part.ns).sum(), facts.span_ns());
-    (has_ended(facts) && !works(facts) && much >= 0.5).then(|| {
+    (much >= 0.5).then(|| {
         format!(
             "{} of the elapsed time goes by in waits of asyncio's event loop: for what its tasks wait, the other ends of \
              connections, their time, or each other, shows in no look",
