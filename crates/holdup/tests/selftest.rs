@@ -143,12 +143,15 @@ fn a_lock_beside_the_mutex_is_caught_by_those_who_look_at_the_mutex() {
         Ok(library) => library,
         Err(why) => return println!("skipped: {why}"),
     };
-    let names = ["lock", "trylock", "process-shared", "fork-held", "destroy-held", "deepbind", "early"];
-    let output = selftest(&[&["--library", library.to_str().unwrap(), "--limit", "4s", "--json"], &names[..]].concat());
+    let side = ["--library", library.to_str().unwrap(), "--json"];
+    let output = selftest(&[&side[..], &["lock"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}{}", out(&output), err(&output));
+    // Who hangs costs the whole limit; who holds is given the usual one, for a busy machine.
+    let names = ["trylock", "process-shared", "fork-held", "destroy-held", "deepbind", "early"];
+    let output = selftest(&[&side[..], &["--limit", "4s"], &names].concat());
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     for (name, configuration, outcome) in outcomes(&output) {
-        let should_hold = configuration == "native" || name == "lock";
-        assert_eq!(outcome == "holds", should_hold, "{name} in {configuration}: {outcome}");
+        assert_eq!(outcome == "holds", configuration == "native", "{name} in {configuration}: {outcome}");
     }
 }
 

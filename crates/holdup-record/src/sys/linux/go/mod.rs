@@ -15,7 +15,7 @@ mod symbols;
 
 use std::fs::File;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use holdup_trace::{Event, NO_CPU, TaskGroup, TaskState, Tasks, Tid, What};
 use rustc_hash::FxHashMap;
@@ -24,6 +24,7 @@ use self::channels::{Channel, Channels};
 use self::layout::{Layout, MOST_GOROUTINES, MOST_REASONS, ROWS};
 use self::stripped::Sections;
 use self::symbols::Symbols;
+use super::allowance::Allowance;
 use super::looks::Seen;
 use super::memory::{Memory, pointer_at, u32_at, u64_at};
 use super::snapshot::Mapped;
@@ -35,8 +36,8 @@ pub struct Scheduler {
     pid: u32,
     memory: Memory,
     symbols: Symbols,
-    /// Of a stripped program, until the table of semaphores is found: when to search for it again.
-    stripped: Option<(Sections, u64)>,
+    /// Of a stripped program, until the table of semaphores is found; and what searching for it may take.
+    stripped: Option<(Sections, Allowance)>,
     layout: Layout,
     channels: Channels,
     /// The runtime's words for what a goroutine waits for, by number.
@@ -66,6 +67,9 @@ const MOST_WAITERS: usize = 256;
 /// So far from the stack pointer is the first frame looked for, where no register tells.
 const SEARCHED: u64 = 1_024;
 const LONGEST_REASON: usize = 64;
+/// Searches of a stripped program may take a twentieth of a CPU, and the first some more.
+const SEARCH_ONE_IN: u64 = 20;
+const SEARCH_SAVED: Duration = Duration::from_millis(5);
 
 impl Scheduler {
     /// The scheduler of a process whose /proc/PID/maps this is.
@@ -87,7 +91,8 @@ impl Scheduler {
                 let sections = Sections::read(&file)?.moved(base);
                 let version = sections.version.clone();
                 minor(&version)?;
-                (sections.symbols(pid, &mut memory)?, version, Some((sections, 0)))
+                let searches = Allowance::new(SEARCH_ONE_IN, SEARCH_SAVED);
+                (sections.symbols(pid, &mut memory)?, version, Some((sections, searches)))
             }
         };
         let minor = minor(&version)?;
@@ -174,17 +179,14 @@ impl Scheduler {
         self.channels.of(&mut self.memory, self.layout, goroutine)
     }
 
-    /// Of a stripped program, the table of semaphores is found once somebody waits for one. Searching never takes more
-    /// than a twentieth of the time.
+    /// Of a stripped program, the table of semaphores is found once somebody waits for one.
     fn find_semaphores(&mut self, now_ns: u64, waiting: &[u64]) {
-        const LEAST_PAUSE_NS: u64 = 20_000_000;
-        let Some((sections, due_ns)) = &mut self.stripped else { return };
-        if waiting.is_empty() || now_ns < *due_ns {
+        let Some((sections, searches)) = &mut self.stripped else { return };
+        searches.earn(now_ns);
+        if waiting.is_empty() || !searches.is_left() {
             return;
         }
-        let began = Instant::now();
-        let found = sections.semaphores(self.pid, self.layout, waiting);
-        *due_ns = now_ns + (20 * began.elapsed().as_nanos() as u64).max(LEAST_PAUSE_NS);
+        let found = searches.spend_on(|| sections.semaphores(self.pid, self.layout, waiting));
         if let Some(found) = found {
             self.symbols.semaphores = found;
             self.stripped = None;
