@@ -156,7 +156,7 @@ pub enum What {
     /// are not told again, but for those whose file is worth knowing.
     Blocked(Box<Blocked>),
     /// What the thread's interpreter was executing, by a look at its memory from outside. Looks come at regular times,
-    /// whatever the thread does: so many of them tell so much time.
+    /// whatever the thread does: so many of them tell so much time. One with a CPU is of the thread's next sample.
     Interpreted(Box<Interpreted>),
     /// What the tasks of a scheduler in the program (Go's goroutines) were doing, by a look at its memory from outside;
     /// the thread is the process's first.

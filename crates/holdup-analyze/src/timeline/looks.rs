@@ -27,7 +27,10 @@ impl Engine {
             return;
         }
         let code = self.interpreted.code(&found.frames);
-        self.threads[ti].code = Some((now, code));
+        // Of a thread that runs, looks at Java and Node tell nothing but at a sample itself.
+        if !self.interpreted.is_compiled(code) {
+            self.threads[ti].code = Some((now, code));
+        }
         if found.holds {
             self.count_holder(ti, code);
         }
@@ -56,11 +59,16 @@ impl Engine {
         self.remark(ti, doing, other);
     }
 
+    /// What a thread executed at the sample that comes next.
+    pub(super) fn sampled_interpreted(&mut self, ti: ThreadId, now: u64, found: &Interpreted) {
+        let code = self.interpreted.code(&found.frames);
+        self.threads[ti].code = Some((now, code));
+    }
+
     /// Where a sample was taken, with the code that the thread was found executing shortly before.
     pub(super) fn interpreted_place(&mut self, ti: ThreadId, now: u64, place: Place) -> Place {
         match self.threads[ti].code {
-            // Of a thread that runs, looks at Java and Node tell nothing.
-            Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS && !self.interpreted.is_compiled(code) => {
+            Some((at, code)) if now.saturating_sub(at) <= BELIEVED_NS => {
                 Place { stack: Some(self.interpreted.stack(place.stack, code)), ..place }
             }
             _ => place,
@@ -311,6 +319,28 @@ mod tests {
         assert_eq!(reasons("gvl_acquire"), Some(Reason::Futex(Primitive::InterpreterLock)));
         assert_eq!(reasons("pop"), Some(Reason::Futex(Primitive::Condvar)));
         assert_eq!(reasons("join"), Some(Reason::Futex(Primitive::Join)));
+    }
+
+    /// Of a thread that runs compiled code, only a look at the sample itself, which bears its CPU, tells where it is.
+    #[test]
+    fn samples_of_compiled_code_are_of_what_was_found_at_a_sample() {
+        let functions = |cpu| {
+            let mut stacks = Stacks::new();
+            let stack = stacks.intern(&Stack { kernel: vec![0xffff_ffff_8100_0000], ..Stack::default() });
+            let rank = InterpretedFrame { function: "rank".into(), file: "/srv/shop.js".into(), line: 2 };
+            let found = What::Interpreted(Box::new(Interpreted { holds: false, frames: [rank].into() }));
+            let mut analysis = Analysis::new(&Header::default(), Options::default());
+            let started = What::Started { pid: Pid(1), parent: None };
+            let events = [(0, started), (1, What::SwitchIn), (9, found), (9, What::Sample { stack })];
+            for (at, what) in events {
+                let cpu = if matches!(what, What::Interpreted(_)) { cpu } else { NO_CPU };
+                analysis.feed(&Event { time_ns: 1_000_000 + at * 1_000, tid: Tid(2), cpu, what });
+            }
+            let report = analysis.finish(None, &stacks, &NoModules);
+            told(&report.facts.thread(Tid(2)).unwrap().hot_sites).pop().map(|(name, ..)| name)
+        };
+        assert_eq!(functions(0).as_deref(), Some("rank"));
+        assert_eq!(functions(NO_CPU), None);
     }
 
     #[test]

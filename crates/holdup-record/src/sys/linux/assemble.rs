@@ -2,13 +2,16 @@
 
 use std::io;
 
-use holdup_trace::{CallNumber, Event, FutexOp, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Tid, What, Writer};
+use holdup_trace::{
+    CallNumber, Event, FutexOp, Interpreted, Mapping, NO_CPU, OffCpu, Pid, Stack, StackId, Tid, What, Writer,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{self, Frame, Record, Sample, Shape, register};
 use super::inside::{self, Translator};
 use super::pointers::{GENERAL_MASK, Pointing};
 use super::reduce::{Spaces, reduce};
+use super::scripts::Scripts;
 use super::snapshot;
 use super::still::Still;
 use crate::kernel;
@@ -105,7 +108,9 @@ pub struct Assembler {
     lanes: Vec<Lane>,
     spaces: Spaces,
     pointing: Pointing,
-    /// What the record that is being read says besides.
+    scripts: Scripts,
+    /// What the record that is being read says before all else, and besides.
+    before: Option<What>,
     besides: Option<What>,
     /// Threads that were seen to begin and not to end, with their processes.
     alive: FxHashMap<u32, u32>,
@@ -234,6 +239,7 @@ impl Assembler {
     fn forget_memory(&mut self, pid: u32) {
         self.spaces.clear(pid);
         self.pointing.forget(pid);
+        self.scripts.forget(pid);
     }
 
     /// Records that were lost so far.
@@ -273,9 +279,9 @@ impl Assembler {
             lane.told_in = Some(*next);
         }
         let first = self.event(lane, frame, record, sink);
-        let besides = self.besides.take().map(|what| (frame.tid, what));
+        let [before, besides] = [&mut self.before, &mut self.besides].map(|what| Some((frame.tid, what.take()?)));
         let cpu = self.lanes.get(lane).map_or(NO_CPU, |lane| lane.cpu);
-        for (tid, what) in first.into_iter().chain(besides).chain(second) {
+        for (tid, what) in before.into_iter().chain(first).chain(besides).chain(second) {
             sink.event(&Event { time_ns: frame.time_ns, tid: Tid(tid), cpu, what })?;
         }
         Ok(())
@@ -420,6 +426,8 @@ impl Assembler {
                     let found = self.pointing.sampled(frame, &sample, maps);
                     self.besides = found.map(|found| What::Pointers(Box::new(found)));
                 }
+                let scripts = self.scripts.sampled(frame, &sample);
+                self.before = scripts.map(|frames| What::Interpreted(Box::new(Interpreted { holds: false, frames })));
                 Some(What::Sample { stack })
             }
             Kind::MajorFault => Some(What::MajorFault { addr: sample.addr, stack }),

@@ -3,12 +3,10 @@
 
 use std::fs;
 
-use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, Tid, What};
+use holdup_trace::{CallNumber, Event, FutexOp, NO_CPU, OffCpu, StackId, Tid, What};
 use rustc_hash::FxHashSet;
 
-use super::assemble::{Assembler, Sink};
 use super::decode;
-use super::merge::Merge;
 use super::still::Still;
 
 /// A thread that was seen to be blocked.
@@ -81,19 +79,17 @@ pub fn what(call: Call) -> Option<What> {
     op.waits().then_some(What::FutexWait { op, addr, value: value as u32, stack: None })
 }
 
-/// The events that say so at the beginning of the recording, for the threads that the records since then do not show to
-/// have run meanwhile.
+/// The events that say so at the beginning of the recording, for the threads that have not run since then. `number`
+/// keeps a stack.
 pub fn events(
     blocked: Vec<Blocked>,
-    merge: &Merge,
-    assembler: &mut Assembler,
-    sink: &mut impl Sink,
+    ran: &FxHashSet<u32>,
+    mut number: impl FnMut(&Still) -> Option<StackId>,
     began_ns: u64,
 ) -> Vec<Event> {
-    let ran: FxHashSet<u32> = merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
     let mut events = Vec::new();
     for Blocked { tid, mut call, still } in blocked.into_iter().filter(|blocked| !ran.contains(&blocked.tid)) {
-        let found = still.and_then(|still| assembler.still(&still, sink));
+        let found = still.and_then(|still| number(&still));
         if let Some(What::FutexWait { stack, .. } | What::Call { stack, .. }) = &mut call {
             *stack = found;
         }
@@ -106,7 +102,9 @@ pub fn events(
 
 #[cfg(test)]
 mod tests {
+    use super::super::assemble::Assembler;
     use super::super::decode::tests::switch;
+    use super::super::merge::Merge;
     use super::*;
 
     #[test]
@@ -130,8 +128,9 @@ mod tests {
         let of = |tid| Blocked { tid, call: None, still: None };
         let mut merge = Merge::new(1);
         merge.add(0, [&switch(5, 20, true, false), &[]]);
-        let mut sink = holdup_trace::Writer::new(Vec::new(), &holdup_trace::Header::default()).unwrap();
-        let events = events(vec![of(5), of(6)], &merge, &mut Assembler::new(&[0]), &mut sink, 10);
+        let assembler = Assembler::new(&[0]);
+        let ran = merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
+        let events = events(vec![of(5), of(6)], &ran, |_| None, 10);
         let expected = What::SwitchOut { off: OffCpu::Blocked, stack: None };
         assert_eq!(events, [Event { time_ns: 10, tid: Tid(6), cpu: NO_CPU, what: expected }]);
     }

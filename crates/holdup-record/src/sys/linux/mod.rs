@@ -42,6 +42,7 @@ mod rights;
 mod ring;
 mod ruby;
 mod sampler;
+mod scripts;
 mod session;
 pub mod signals;
 mod snapshot;

@@ -3,8 +3,8 @@
 //! it need be known. The program does not notice.
 //!
 //! JavaScript that calls C++ leaves behind a frame that says so; from there on, frames lead outward, and those of
-//! JavaScript have their function. Of a thread that runs nothing tells where its stack begins. A function is told with
-//! the line that it begins in: where in it the call is, is not kept.
+//! JavaScript have their function. Where the stack of a thread that runs begins, only a sample of it tells. A function
+//! is told with the line that it begins in: where in it the call is, is not kept.
 //!
 //! Reading needs the right to trace the process, which children grant and others may not. Read on x86-64 only.
 
@@ -14,11 +14,13 @@ use holdup_trace::{Event, Interpreted, InterpretedFrame, NO_CPU, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::blocked;
+use super::decode::{Sample, register};
 use super::elf::Elf;
 use super::machine;
 use super::memory::{Memory, u64_at};
 use super::snapshot::{self, Mapped};
 use super::vm_threads::RENEW_NS;
+use crate::kernel::context;
 
 /// Bytes of a stack that are looked at, and frames on it.
 const MOST_STACK: u64 = 64 << 10;
@@ -33,6 +35,10 @@ const MOST_FUNCTIONS: usize = 1_000;
 /// A thread without JavaScript is looked at again after a pause that doubles each time.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
 const LONGEST_PAUSE_NS: u64 = 160_000_000;
+/// What was read for one sample is good for those of so much time.
+const BELIEVED_NS: u64 = 5_000_000;
+/// From so many samples without JavaScript on, only some of a thread are looked at.
+const MANY_MISSES: u32 = 256;
 /// Kinds of functions: of classes, and some that are built in.
 const FUNCTION_KINDS: u16 = 32;
 /// From so many variables on, a scope keeps their names in a table.
@@ -59,6 +65,35 @@ pub struct Engine {
     /// Threads without JavaScript: when to look again, and the pause after that.
     quiet: FxHashMap<u32, (u64, u64)>,
     renewed_ns: u64,
+    /// When memory was read anew for samples.
+    refreshed_ns: u64,
+    /// Samples of each thread without JavaScript, one after the other.
+    misses: FxHashMap<u32, u32>,
+}
+
+/// A stack, from its innermost word on.
+struct Copy<'a> {
+    begin: u64,
+    bytes: &'a [u8],
+}
+
+impl Copy<'_> {
+    fn end(&self) -> u64 {
+        self.begin + self.bytes.len() as u64
+    }
+
+    fn word(&self, at: u64) -> Option<u64> {
+        u64_at(self.bytes, usize::try_from(at.checked_sub(self.begin)?).ok()?)
+    }
+
+    fn holds(&self, frame: u64) -> bool {
+        frame.is_multiple_of(8) && (self.begin..self.end()).contains(&frame)
+    }
+
+    /// The caller's frame, which lies further out.
+    fn outer(&self, frame: u64) -> Option<u64> {
+        self.word(frame).filter(|next| *next > frame && self.holds(*next))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -177,6 +212,8 @@ impl Engine {
             lines: FxHashMap::default(),
             quiet: FxHashMap::default(),
             renewed_ns: 0,
+            refreshed_ns: 0,
+            misses: FxHashMap::default(),
         }
     }
 
@@ -186,10 +223,7 @@ impl Engine {
         if self.memory.number(self.layout.known.0)? != self.layout.known.1 {
             return None;
         }
-        if now_ns.saturating_sub(self.renewed_ns) >= RENEW_NS {
-            self.renewed_ns = now_ns;
-            self.functions.clear();
-        }
+        self.renew(now_ns);
         self.functions_left = MOST_FUNCTIONS;
         let tids = snapshot::threads(self.pid);
         self.quiet.retain(|tid, _| tids.binary_search(tid).is_ok());
@@ -215,31 +249,75 @@ impl Engine {
         Some(())
     }
 
+    /// The functions that a running thread is in, innermost first, by a sample of it. `None` if they cannot be told.
+    pub fn running(&mut self, now_ns: u64, tid: u32, sample: &Sample<'_>) -> Option<Arc<[InterpretedFrame]>> {
+        if now_ns.saturating_sub(self.refreshed_ns) >= BELIEVED_NS {
+            self.refreshed_ns = now_ns;
+            self.memory.refresh();
+            self.stacks.refresh();
+        }
+        self.renew(now_ns);
+        let misses = self.misses.get(&tid).copied().unwrap_or(0);
+        if misses >= MANY_MISSES && !misses.is_power_of_two() {
+            self.misses.insert(tid, misses + 1);
+            return None;
+        }
+        let begin = sample.register(register::SP)?;
+        let mut bytes = self.stack(begin & !7);
+        // What was on top of the stack is known, and what lies further out has stayed there if it fits.
+        for (place, word) in bytes.chunks_exact_mut(8).zip(sample.stack.iter()) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        let stack = Copy { begin: begin & !7, bytes: &bytes };
+        let returns: Vec<u64> = sample.chain.iter().skip_while(|addr| *addr != context::USER).skip(2).collect();
+        let fits =
+            |(index, frame): &(usize, u64)| returns.get(*index).is_none_or(|addr| stack.word(frame + 8) == Some(*addr));
+        let first = sample.register(register::FP).filter(|frame| stack.holds(*frame));
+        let chain = std::iter::successors(first, |frame| stack.outer(*frame)).take(MOST_FRAMES);
+        let frames: Vec<u64> = chain.enumerate().take_while(fits).map(|(_, frame)| frame).collect();
+        let found = self.functions_of(frames.into_iter(), &stack).or_else(|| self.called(&stack));
+        // A thread without JavaScript is one that has shown none in many samples: those of one thread come in heaps.
+        let in_vain = if found.is_some() { 0 } else { misses + 1 };
+        self.misses.insert(tid, in_vain);
+        found
+    }
+
+    fn renew(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.renewed_ns) >= RENEW_NS {
+            self.renewed_ns = now_ns;
+            self.functions.clear();
+            self.functions_left = MOST_FUNCTIONS;
+        }
+    }
+
     /// The functions on a stack, innermost first. `None` if JavaScript has called nothing on it.
     fn frames(&mut self, sp: u64) -> Option<Arc<[InterpretedFrame]>> {
-        let begin = sp & !7;
-        let stack = self.stack(begin);
-        let end = begin + stack.len() as u64;
-        let word = |at: u64| u64_at(&stack, usize::try_from(at.checked_sub(begin)?).ok()?);
-        // A caller's frame lies further out.
-        let outer = |frame: u64| word(frame).filter(|next| (frame + 8..end).contains(next) && next % 8 == 0);
-        let Layout { frame_kind, frame_function, exits, .. } = self.layout;
-        for frame in (begin + SAVED_SP..end).step_by(8) {
-            let is_exit = word(frame - frame_kind).is_some_and(|kind| exits.contains(&kind))
-                && word(frame - SAVED_SP).is_some_and(|saved| (begin..frame).contains(&saved));
-            if !is_exit {
-                continue;
-            }
-            let mut frames = Vec::new();
-            let callers = std::iter::successors(outer(frame), |frame| outer(*frame));
-            for caller in callers.take(MOST_FRAMES) {
-                frames.extend(word(caller - frame_function).and_then(|function| self.function(function)));
-            }
-            if !frames.is_empty() {
-                return Some(frames.into());
+        let bytes = self.stack(sp & !7);
+        self.called(&Copy { begin: sp & !7, bytes: &bytes })
+    }
+
+    /// The functions outward of the innermost call from JavaScript to C++.
+    fn called(&mut self, stack: &Copy<'_>) -> Option<Arc<[InterpretedFrame]>> {
+        let Layout { frame_kind, exits, .. } = self.layout;
+        for frame in (stack.begin + SAVED_SP..stack.end()).step_by(8) {
+            let is_exit = stack.word(frame - frame_kind).is_some_and(|kind| exits.contains(&kind))
+                && stack.word(frame - SAVED_SP).is_some_and(|saved| (stack.begin..frame).contains(&saved));
+            if is_exit {
+                let callers = std::iter::successors(stack.outer(frame), |frame| stack.outer(*frame));
+                let found = self.functions_of(callers.take(MOST_FRAMES), stack);
+                if found.is_some() {
+                    return found;
+                }
             }
         }
         None
+    }
+
+    fn functions_of(&mut self, frames: impl Iterator<Item = u64>, stack: &Copy<'_>) -> Option<Arc<[InterpretedFrame]>> {
+        let place = self.layout.frame_function;
+        let found: Vec<InterpretedFrame> =
+            frames.filter_map(|frame| self.function(stack.word(frame.checked_sub(place)?)?)).collect();
+        (!found.is_empty()).then(|| found.into())
     }
 
     /// A stack from here on, as far as it can be read.
@@ -424,6 +502,7 @@ fn loaded(maps: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::decode::Shape;
     use super::*;
 
     const LAYOUT: Layout = Layout {
@@ -507,6 +586,14 @@ mod tests {
             Some(frames.iter().map(|one| format!("{} {}:{}", one.function, one.file, one.line)).collect::<Vec<_>>())
         };
         assert_eq!(told(engine.frames(begin)), Some(vec!["ask /srv/shop.js:3".to_owned(); 2]));
+        // A running thread is in what its frame pointer leads to, though a sample tells of the top of the stack alone.
+        let registers = [2, begin + 8 * 18, begin, 7];
+        let mut record: Vec<u8> = [1, context::USER].iter().chain(&registers).flat_map(|it| it.to_ne_bytes()).collect();
+        record.extend([0; 8]);
+        const UNWIND: u64 = 1 << register::FP | 1 << register::SP | 1 << register::IP;
+        let shape = Shape { chain: true, registers: UNWIND, stack: true, ..Shape::default() };
+        let running = engine.running(1, 1, &Sample::read(&record, shape).unwrap());
+        assert_eq!(told(running), Some(vec!["ask /srv/shop.js:3".to_owned(); 2]));
         // Where the stack was when C++ was called lies inward of the frame.
         stack[4] = begin + 8 * 9;
         engine.stacks.refresh();
