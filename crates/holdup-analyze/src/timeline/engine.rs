@@ -249,9 +249,7 @@ impl Engine {
         match &event.what {
             What::Exited => self.exited(ti, now),
             What::Blocked(found) => self.found_blocked(ti, now, found, names),
-            // Of the sample that comes next.
-            What::Interpreted(found) if event.cpu != NO_CPU => self.sampled_interpreted(ti, now, found),
-            What::Interpreted(found) => self.found_interpreted(ti, now, found, names),
+            What::Interpreted(found) => self.found_interpreted(ti, now, event.cpu, found, names),
             What::Tasks(found) => {
                 let (pid, space) = (self.threads[ti].pid, self.space(ti, names));
                 self.goroutines.found(pid, space, found);

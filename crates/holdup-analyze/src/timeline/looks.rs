@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use holdup_trace::Interpreted;
+use holdup_trace::{Interpreted, NO_CPU};
 use rustc_hash::FxHashMap;
 
 use super::doing::Doing;
@@ -21,15 +21,19 @@ use crate::names::{Frame, GENERATED, JAVA, Names, Role};
 const BELIEVED_NS: u64 = 20_000_000;
 
 impl Engine {
-    /// A look found a thread's interpreter executing this.
-    pub(super) fn found_interpreted(&mut self, ti: ThreadId, now: u64, found: &Interpreted, names: &Names) {
+    /// A look found a thread's interpreter executing this; with a CPU, at the sample that comes next.
+    pub(super) fn found_interpreted(&mut self, ti: ThreadId, now: u64, cpu: u16, found: &Interpreted, names: &Names) {
         if found.frames.is_empty() {
             return;
         }
         let code = self.interpreted.code(&found.frames);
+        let at_sample = cpu != NO_CPU;
         // Of a thread that runs, looks at Java and Node tell nothing but at a sample itself.
-        if !self.interpreted.is_compiled(code) {
+        if at_sample || !self.interpreted.is_compiled(code) {
             self.threads[ti].code = Some((now, code));
+        }
+        if at_sample {
+            return;
         }
         if found.holds {
             self.count_holder(ti, code);
@@ -57,12 +61,6 @@ impl Engine {
         *self.interpreted.waits.entry(native).or_default().at(place.stack) += 1;
         self.threads[ti].state = State::Off(other);
         self.remark(ti, doing, other);
-    }
-
-    /// What a thread executed at the sample that comes next.
-    pub(super) fn sampled_interpreted(&mut self, ti: ThreadId, now: u64, found: &Interpreted) {
-        let code = self.interpreted.code(&found.frames);
-        self.threads[ti].code = Some((now, code));
     }
 
     /// Where a sample was taken, with the code that the thread was found executing shortly before.
@@ -231,9 +229,7 @@ impl Lookup<'_> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_trace::{
-        Event, FutexOp, Header, InterpretedFrame, NO_CPU, OffCpu, Pid, Stack, StackId, Stacks, Tid, What,
-    };
+    use holdup_trace::{Event, FutexOp, Header, InterpretedFrame, OffCpu, Pid, Stack, StackId, Stacks, Tid, What};
 
     use super::super::ids::Id as _;
     use super::*;

@@ -175,8 +175,12 @@ impl Assembler {
         self.unborn = Some(pid);
     }
 
-    /// The threads that a record shows to have been switched in or out.
-    pub fn switched(&self, record: &[u8]) -> [Option<u32>; 2] {
+    /// The threads that records show to have been switched in or out.
+    pub fn ran<'a>(&self, records: impl Iterator<Item = &'a [u8]>) -> FxHashSet<u32> {
+        records.flat_map(|record| self.switched(record)).flatten().collect()
+    }
+
+    fn switched(&self, record: &[u8]) -> [Option<u32>; 2] {
         let Some(frame) = decode::frame(record) else { return [None; 2] };
         match decode::record(record) {
             Some(Record::Switch { .. } | Record::Exit { .. }) => [Some(frame.tid), None],

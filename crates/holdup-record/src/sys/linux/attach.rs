@@ -72,9 +72,8 @@ pub fn record_processes(
     let blocked: Vec<_> = each.filter_map(|(pid, tid)| blocked::of_thread(pid, tid)).collect();
     session.enable(|lane, parts| merge.add(lane, parts));
     session.drain(|lane, parts| merge.add(lane, parts));
-    let ran = merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
-    let told = blocked::events(blocked, &ran, |still| assembler.still(still, &mut sink), header.began_ns);
-    for event in told {
+    let ran = assembler.ran(merge.waiting());
+    for event in blocked::events(blocked, &ran, |still| assembler.still(still, &mut sink), header.began_ns) {
         assembler.outside(&event, &mut sink).map_err(failed)?;
     }
     let deadline = options.limit.map(|limit| Instant::now() + limit);

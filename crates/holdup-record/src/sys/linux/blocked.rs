@@ -128,8 +128,7 @@ mod tests {
         let of = |tid| Blocked { tid, call: None, still: None };
         let mut merge = Merge::new(1);
         merge.add(0, [&switch(5, 20, true, false), &[]]);
-        let assembler = Assembler::new(&[0]);
-        let ran = merge.waiting().flat_map(|record| assembler.switched(record)).flatten().collect();
+        let ran = Assembler::new(&[0]).ran(merge.waiting());
         let events = events(vec![of(5), of(6)], &ran, |_| None, 10);
         let expected = What::SwitchOut { off: OffCpu::Blocked, stack: None };
         assert_eq!(events, [Event { time_ns: 10, tid: Tid(6), cpu: NO_CPU, what: expected }]);

@@ -287,6 +287,7 @@ impl Engine {
             self.renewed_ns = now_ns;
             self.functions.clear();
             self.functions_left = MOST_FUNCTIONS;
+            self.misses.clear();
         }
     }
 
