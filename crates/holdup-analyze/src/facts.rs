@@ -107,6 +107,9 @@ pub struct Facts {
     /// What the elapsed time is made of.
     #[serde(skip)]
     pub path: Path,
+    /// Calls that several threads block in, never two of them at once, the longest first.
+    #[serde(skip)]
+    pub turns: Vec<TurnFacts>,
 }
 
 impl Facts {
@@ -334,6 +337,9 @@ pub struct ProcessFacts {
     pub program: Option<String>,
     /// What it executed last while it was recorded, in the first 15 bytes of the file's name; null if nothing.
     pub executed: Option<String>,
+    /// The process that started it, if that has executed nothing since.
+    #[serde(skip)]
+    pub started_by: Option<Pid>,
     /// How many of its threads were seen.
     pub threads: usize,
 }
@@ -649,6 +655,15 @@ pub struct Blame {
     pub asker: Option<Tid>,
     /// How long.
     pub ns: u64,
+}
+
+/// A call that threads block in by turns, though they wait for no lock.
+#[derive(Clone, Debug, Default)]
+pub struct TurnFacts {
+    /// Who does, by number.
+    pub threads: Vec<Tid>,
+    /// Where: how often, and for how long in all.
+    pub site: Site,
 }
 
 /// What the elapsed time is made of, walked backwards from its end.

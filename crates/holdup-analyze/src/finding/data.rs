@@ -224,6 +224,10 @@ pub enum Cure {
     MoveOutOfSection,
     /// Do the I/O outside the lock, or once for all that wait.
     MoveIoOutOfSection,
+    /// Find what lets one in at a time, and give each its own.
+    LetSeveralIn,
+    /// Read the other end faster, or write outside the lock.
+    FasterReader,
     /// Give the two threads' work to one, or hand over in batches.
     MergeOrBatch,
     /// Hand over ahead, so that both work at once.

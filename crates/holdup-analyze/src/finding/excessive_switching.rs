@@ -12,6 +12,7 @@
 //! - at least [`LEAST_SWITCHES`] of them, and [`LEAST_PER_S`] a second of the recording; together the threads had or
 //!   wanted a CPU for at least [`LEAST_WANTED_SHARE`] of it, and had one for [`LEAST_BUSY_SHARE`]: a pool that gets a
 //!   small job now and then is not blamed;
+//! - what they wait for is not mostly the clock of others ([`weigh::is_paced`]);
 //! - at least [`LEAST_PER_BUSY_S`] per second of CPU time (500 times the ideal), that is, runs of at most 200 us:
 //!   switching then takes more than 2% of the time, by an estimate of 5 us each.
 //!
@@ -81,7 +82,8 @@ pub(super) fn of_threads(facts: &Facts) -> Option<Finding> {
         && weigh::share(wanted_ns, facts.span_ns()) >= LEAST_WANTED_SHARE
         && weigh::share(busy_ns, facts.span_ns()) >= LEAST_BUSY_SHARE
         && weigh::per_s(switches, facts.span_ns()) >= LEAST_PER_S
-        && per_busy_s >= LEAST_PER_BUSY_S;
+        && per_busy_s >= LEAST_PER_BUSY_S
+        && !weigh::is_paced(facts);
     enough.then(|| finding(facts, switches, busy_ns))
 }
 

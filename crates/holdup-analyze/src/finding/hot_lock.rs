@@ -51,13 +51,18 @@ pub(super) const LEAST_WAITS: u64 = 5;
 pub(super) const LEAST_WAIT_NS: u64 = 10 * MS;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.05;
 
+/// Of a program whose work comes by the clock.
+const LEAST_OF_PACED: f64 = 0.2;
+
 pub(super) const LEAST_POLLERS: u64 = 2;
 
 /// Waits that are shorter could be spun through for less than a switch and a wake-up cost.
 const SPINNABLE_WAIT_NS: u64 = 20 * US;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock));
+    // Where work comes by the clock, short waits make nothing take longer.
+    let matters = |lock: &LockFacts| weigh::wait_share(facts, lock) >= LEAST_OF_PACED || !weigh::is_paced(facts);
+    let hot = weigh::contended(facts).filter(|(_, lock)| is_hot(facts, lock) && matters(lock));
     let mut of_threads: Vec<Finding> = hot.map(|(number, lock)| finding(facts, number, lock)).collect();
     let refused = wasted_wakeups::refused_lock(facts);
     // What its calls cost is more than the few waits that sleep.

@@ -14,7 +14,8 @@
 //!
 //! - less than half of that is the copying of data between the program and the kernel, by samples, or by how much is
 //!   read and written ([`COPIED_PER_US`] bytes in a microsecond, [`LEAST_BYTES`] in a call): large reads of cached
-//!   files are as they must be.
+//!   files are as they must be;
+//! - work does not come by the clock ([`weigh::is_paced`]);
 //! - where threads were only looked at from time to time, nothing tells copying from other work of the kernel: there,
 //!   only reads and writes of little are told of.
 //!
@@ -72,7 +73,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         && split.kernel_ns >= LEAST_KERNEL_NS
         && weigh::share(weigh::cpu_ns(facts), facts.span_ns()) >= LEAST_SPAN_SHARE
         && (little || !facts.header.is_sampled())
-        && (little || !mostly_copies(facts, split.kernel_ns));
+        && (little || !mostly_copies(facts, split.kernel_ns))
+        && !weigh::is_paced(facts);
     let least = |process| if little && runs_mostly(facts, process) { 1 } else { 2 };
     let process = facts.processes.iter().find(|process| busy_threads(facts, process) >= least(process));
     process.filter(|_| enough).map(|process| finding(facts, process, split)).into_iter().collect()

@@ -8,7 +8,9 @@
 //! - the median stay on a CPU is at most [`LONGEST_RUN_NS`] for either thread: switching takes at least 5% of that;
 //! - at least [`LEAST_SWITCH_SHARE`] of the times that the two left the CPU to wait belong to round trips: they do
 //!   little else. In a ring of threads each wakes only the next;
-//! - none of the two sleeps for every second round trip without being woken by the other: then it sets the pace.
+//! - none of the two sleeps for every second round trip without being woken by the other: then it sets the pace;
+//! - none of the two sleeps, or waits for a device, for [`MOST_ASLEEP`] of the time: then that takes long which the one
+//!   asks of the other, and not the asking.
 //!
 //! On one CPU the woken thread may take it from its waker at once and sleep again before that goes on: then only one of
 //! the two wakes the other, and is preempted instead of sleeping. That the CPU is given back counts as the way back.
@@ -51,6 +53,7 @@ pub(super) const LEAST_WINDOW_NS: u64 = 20 * MS;
 pub(super) const LEAST_TRIPS_PER_S: f64 = 1_000.0;
 pub(super) const LONGEST_RUN_NS: u64 = 100 * US;
 pub(super) const LEAST_SWITCH_SHARE: f64 = 0.5;
+pub(super) const MOST_ASLEEP: f64 = 0.4;
 pub(super) const MOST_APART: f64 = 0.1;
 pub(super) const MOST_TOGETHER: f64 = 0.6;
 
@@ -134,6 +137,7 @@ pub(super) fn takes_turns(facts: &Facts, tid: Tid) -> bool {
 fn is_ping_pong(facts: &Facts, pair: &PairFacts) -> bool {
     are_own(facts, pair)
         && !is_paced(facts, pair)
+        && !is_long_asleep(facts, pair)
         && trips(pair) >= LEAST_TRIPS
         && window_ns(pair) >= LEAST_WINDOW_NS
         && trips_per_s(pair) >= LEAST_TRIPS_PER_S
@@ -148,6 +152,15 @@ fn is_paced(facts: &Facts, pair: &PairFacts) -> bool {
         sleeps * 2 >= trips(pair).max(1) && woken * 10 < sleeps
     };
     [(pair.a, pair.wakings.b_to_a), (pair.b, pair.wakings.a_to_b)].into_iter().any(paces)
+}
+
+/// Whether one of the two mostly lets time pass, or waits for a device.
+fn is_long_asleep(facts: &Facts, pair: &PairFacts) -> bool {
+    let asleep = |tid| {
+        let off = &facts.thread(tid)?.off;
+        Some([Reason::Sleep, Reason::Io].iter().filter_map(|reason| off.get(reason)).map(|time| time.ns).sum::<u64>())
+    };
+    [pair.a, pair.b].into_iter().filter_map(asleep).any(|ns| ns as f64 >= MOST_ASLEEP * window_ns(pair) as f64)
 }
 
 fn are_own(facts: &Facts, pair: &PairFacts) -> bool {

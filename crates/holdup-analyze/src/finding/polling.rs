@@ -8,6 +8,7 @@
 //! - or sleeps of up to [`LONGEST_ALIKE_NS`], for [`LEAST_ALIKE_SHARE`] of the life of each of [`LEAST_ALIKE`] threads
 //!   or more that began with one function, as long on average for one as for the other ([`MOST_APART`]) and many of one
 //!   length ([`LEAST_OF_ONE_LENGTH`]), with runs of at most [`LONGEST_LOOK_NS`];
+//! - of its sleeps, many are of one length ([`LEAST_OF_ONE_LENGTH`]): those that signals end are not;
 //! - it runs for at most [`MOST_RUN`] of a period, and [`LONGEST_RUN_NS`], in between: it looks, and does nothing.
 //!
 //! - it wakes others less than every second time: one that sleeps and then hands out work sets the pace, and so does
@@ -120,8 +121,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let relayed = relayed(facts, &waits);
     let pollers: Vec<Poller> = waits.into_iter().filter(|poller| !hands_on(poller)).collect();
     let in_the_way = in_the_way(facts, &pollers);
-    let (quick, slow): (Vec<Poller>, Vec<Poller>) =
-        pollers.into_iter().filter(polls).partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
+    let (quick, slow): (Vec<Poller>, Vec<Poller>) = pollers
+        .into_iter()
+        .filter(|poller| polls(facts, poller))
+        .partition(|poller| poller.slept_ns / poller.times <= LONGEST_SLEEP_NS);
     let polling = if quick.is_empty() { alike(facts, slow, LONGEST_LOOK_NS) } else { quick };
     let polling = if polling.is_empty() { in_the_way } else { polling };
     let polling = if polling.is_empty() { relayed } else { polling };
@@ -164,8 +167,8 @@ fn gives_to_who_passes_on(facts: &Facts, giver: &ThreadFacts) -> bool {
     takers.into_iter().any(|taker| taker.tid != giver.tid && taker.ended_waits * 5 >= giver.ended_waits * 4)
 }
 
-fn polls(poller: &Poller) -> bool {
-    let Poller { thread, times, slept_ns, unsignalled, .. } = *poller;
+fn polls(facts: &Facts, poller: &Poller) -> bool {
+    let Poller { thread, times, slept_ns, place, unsignalled } = *poller;
     let least = if unsignalled { LEAST_UNSIGNALLED } else { LEAST_SHARE };
     times >= LEAST_SLEEPS
         && slept_ns / times <= LONGEST_ALIKE_NS
@@ -174,6 +177,7 @@ fn polls(poller: &Poller) -> bool {
         && thread.run_ns.median_ns() <= LONGEST_RUN_NS
         && weigh::share(thread.on_cpu_ns, thread.life_ns()) <= MOST_RUN
         && times * 5 >= thread.voluntary * 4
+        && (place.is_some() || is_steady(facts, thread))
         && (thread.wakes * 2 < times || (unsignalled && slept_ns / times <= LONGEST_SLEEP_NS))
 }
 

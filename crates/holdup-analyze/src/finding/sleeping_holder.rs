@@ -6,7 +6,9 @@
 //! - of the time that holders are known to have held the lock while others waited, at least [`LEAST_ASLEEP`] was
 //!   asleep, [`LEAST_OFF_SHARE`] off CPU in all, or [`LEAST_IO_SHARE`] in I/O, which costs CPU time in the kernel as
 //!   well. A holder that waited for another lock does not count: that lock is the one to look at. Preemption counts if
-//!   other threads of the program had the holder's CPU: what other programs take is not its fault.
+//!   other threads of the program had the holder's CPU: what other programs take is not its fault. Neither does a
+//!   pipe that holders read and that other programs of the recording write into: what comes in sets the pace, with the
+//!   lock or without.
 //!
 //! The place is where the holder left the CPU with the lock held, not where the others wait. The severity is the share
 //! of the waits, without those whose holder was preempted: its CPU did other work of the program. Waits for other locks
@@ -20,7 +22,7 @@
 use super::weigh::{self, Holding, MS, count, ns, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule, goroutines};
 use crate::facts::{Facts, LockFacts, LockNumber, Site};
-use crate::names::Role;
+use crate::names::{Role, leads_through};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SleepingHolder,
@@ -121,7 +123,12 @@ fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
 /// What sleeps has to leave the section, which only the program's author can do; a preempted holder needs the CPU.
 fn cure(lock: &LockFacts, holding: Holding) -> (Cure, Command) {
     if holding.asleep >= holding.preempted {
-        let cure = if 2.0 * holding.io > holding.asleep { Cure::MoveIoOutOfSection } else { Cure::MoveOutOfSection };
+        let writes = |site: &Site| leads_through(&site.call_path, |name| name.contains("pipe_write"));
+        let cure = match () {
+            () if 2.0 * holding.io > holding.asleep => Cure::MoveIoOutOfSection,
+            () if lock.holder_doing.off_sites.first().is_some_and(writes) => Cure::FasterReader,
+            () => Cure::MoveOutOfSection,
+        };
         return (cure, weigh::record_again());
     }
     let proof = match lock.primitive {

@@ -11,8 +11,8 @@
 //!   longer: one of several that share the work, of which some are done sooner, is no stage;
 //! - where it mostly sleeps or waits for a device or the outside, it must get its work from others, and hardly ever
 //!   wait for it: a thread that makes one thing every second by the clock holds nobody up, and neither does one that
-//!   asks and then thinks. One that reads from another end and pauses for less than [`stages::LONGEST_PAUSE_NS`] each
-//!   time is taken to have work waiting;
+//!   asks and then thinks, or sends to other processes at a pace of its own. One that reads from another end and pauses
+//!   for less than [`stages::LONGEST_PAUSE_NS`] each time is taken to have work waiting;
 //! - or it mostly waits for answers of threads and processes that it asks, which wait as well, and for anything else
 //!   for [`stages::MOST_IDLE_ASKING`] of its life at most: who is asked is at once idle again, so the one who asks is
 //!   the stage, if those that wait for it do something for [`LEAST_PART`] of their lives.

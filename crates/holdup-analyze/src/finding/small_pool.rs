@@ -6,6 +6,8 @@
 //!   than those;
 //! - the workers are idle for at most [`MOST_IDLE`] of their lives, get their work from other threads, and what the
 //!   callers wait for is mostly not their running;
+//! - a thread that sleeps, and hardly ever waits for anything though mostly other processes wait for it, is none of
+//!   them: it sends at a pace of its own, as a load generator does;
 //! - it is not the program's first thread alone that lets callers go together: then it hands out work.
 //!
 //! Or several threads wait for a semaphore that they release themselves, or for a place of a pool behind a condition of
@@ -15,6 +17,16 @@
 //! Or all threads of the pool that Node's library hands blocking work to (libuv's) are busy for three quarters of their
 //! lives, while the event loop waits for [`LEAST_WAITED`] of the time: what is asked of them queues, unless they run
 //! on every CPU that there is. `UV_THREADPOOL_SIZE` is their number, 4 if it is not set.
+//!
+//! Calls for names may have half of that pool: they are as many for [`LEAST_HALF`] of the time.
+//!
+//! Or threads wait for [`LEAST_WAITED`] of their lives in a function that by its name borrows something of a pool
+//! (`borrowObject`, `checkout`, `acquire`, `get_connection`), each on a word of its own, until another of them gives it
+//! back; and those that have it mostly wait for something else.
+//!
+//! Or threads block in one call by turns, three or more, never two at once and together for most of the recording,
+//! though no lock is waited for: a strand, one connection, one permit lets them go on one by one. Whose turn it is was
+//! woken by one that had it before.
 //!
 //! Or all workers of tokio sleep or wait for devices and other ends in the calls of their tasks, for [`LEAST_BLOCKED`]
 //! of their lives, and are hardly idle: tasks that could run wait for them.
@@ -47,14 +59,24 @@ use holdup_trace::{Pid, Tid};
 
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule, alone, goroutines, runtime};
+use super::{Cure, Finding, Kind, Rule, Subject, alone, goroutines, runtime};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, Site, ThreadFacts};
-use crate::names::{is_sleep, leads_through};
+use crate::names::{Frame, Role, is_sleep, leads_through, words};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SmallPool,
     judge,
-    evidence: &["waited_share", "workers", "callers", "blocked_share", "waited_ns", "goroutines", "entries"],
+    evidence: &[
+        "waited_share",
+        "workers",
+        "callers",
+        "blocked_share",
+        "waited_ns",
+        "goroutines",
+        "entries",
+        "borrowers",
+        "takers",
+    ],
 };
 
 pub(super) const MOST_IDLE: f64 = 0.25;
@@ -72,6 +94,8 @@ const LEAST_AT_ONCE: f64 = 1.5;
 /// Each worker is waited for at least so much of what the one is that is waited for most.
 pub(super) const LEAST_PART: f64 = 0.1;
 const LEAST_NS: u64 = 20 * MS;
+/// Half of libuv's pool is in calls for names for so much of the time, if more of them wait.
+const LEAST_HALF: f64 = 0.7;
 /// So many calls of tasks that block are no accident.
 const LEAST_CALLS: u64 = 10;
 /// More threads for .NET's pool from the beginning, which gets one or two a second by itself: 16 and 64, hexadecimal.
@@ -89,7 +113,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if !places.is_empty() {
         return places;
     }
-    let of_library = [pool_of_uv, blocked_executor, queued_executor, blocked_loop, blocked_common_pool];
+    let of_library =
+        [borrowed, half_pool_of_uv, pool_of_uv, blocked_executor, queued_executor, blocked_loop, blocked_common_pool];
     if let Some(pool) = of_library.into_iter().find_map(|pool| pool(facts)) {
         return vec![pool];
     }
@@ -114,7 +139,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         && waited_ns >= LEAST_NS
         && blocked_ns * 2 >= waited_ns;
     if !small {
-        return Vec::new();
+        return in_turn(facts).into_iter().collect();
     }
     let worst = weigh::worst_site(facts, |row| own.contains(&row.thread) && callers.contains(&row.waiter));
     let blocked_at = || weigh::blocked_at(own.iter().filter_map(|tid| facts.thread(*tid)));
@@ -190,6 +215,99 @@ fn few_places(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Fin
     })
 }
 
+/// Threads wait in a function that by its name borrows something of a pool, for what those of them give back that have
+/// it and mostly wait for something else meanwhile. How many have it at a time, nothing shows.
+fn borrowed(facts: &Facts) -> Option<Finding> {
+    struct Borrowing<'a> {
+        place: &'a Site,
+        callers: BTreeSet<Tid>,
+        waits: u64,
+        waited_ns: u64,
+        /// Waits that were ended: all, and by which threads.
+        ended: BTreeMap<Tid, u64>,
+    }
+    let mut all: BTreeMap<(Pid, &str), Borrowing> = BTreeMap::new();
+    for lock in facts.locks.iter().filter(|lock| !lock.primitive.is_contention()) {
+        let [(waiter, _)] = lock.waiters[..] else { continue };
+        for site in &lock.wait_sites {
+            let Some(function) = site.call_path.iter().find_map(borrows) else { continue };
+            let new =
+                || Borrowing { place: site, callers: BTreeSet::new(), waits: 0, waited_ns: 0, ended: BTreeMap::new() };
+            let one = all.entry((lock.pid, function)).or_insert_with(new);
+            one.callers.insert(waiter);
+            (one.waits, one.waited_ns) = (one.waits + site.count, one.waited_ns + site.ns);
+            for holder in &lock.holders {
+                *one.ended.entry(holder.tid).or_default() += holder.count;
+            }
+        }
+    }
+    let ((_, function), one) = all.into_iter().max_by_key(|(_, one)| one.waited_ns)?;
+    let waited_share = weigh::share(one.waited_ns, stages::lives_ns(facts, &one.callers)).min(1.0);
+    let ended: u64 = one.ended.values().sum();
+    let by_callers: u64 = one.ended.iter().filter(|(tid, _)| one.callers.contains(tid)).map(|(_, count)| count).sum();
+    let callers = || one.callers.iter().filter_map(|tid| facts.thread(*tid));
+    let blocked_ns: u64 = callers().map(|thread| peers_ns(thread) + blocked_ns(thread)).sum();
+    let running_ns: u64 = callers().map(|thread| thread.on_cpu_ns).sum();
+    let small = one.callers.len() >= 3
+        && one.waits >= 10
+        && waited_share >= LEAST_WAITED
+        && one.waited_ns >= LEAST_NS
+        && by_callers * 2 >= ended
+        && blocked_ns >= running_ns;
+    small.then(|| Finding {
+        severity: waited_share,
+        subjects: vec![Subject::Function(function.to_owned())],
+        place: weigh::blocked_at(callers()).or_else(|| Some(one.place.clone())),
+        evidence: vec![
+            part("waited_share", waited_share),
+            count("borrowers", one.callers.len() as u64),
+            ns("waited_ns", one.waited_ns),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::MoreWorkers, weigh::record_again())
+    })
+}
+
+/// The function, if it takes something of a pool by its name: `borrowObject`, `checkout`, `get_connection`.
+fn borrows(frame: &Frame) -> Option<&str> {
+    const VERBS: [&str; 5] = ["borrow", "checkout", "lease", "acquire", "obtain"];
+    const TAKEN: [&str; 2] = ["connection", "conn"];
+    const OF_LIBRARY: [&str; 3] = ["java.", "jdk.", "sun."];
+    let function = frame.function.as_deref().filter(|_| frame.role == Role::Program)?;
+    if OF_LIBRARY.iter().any(|start| function.starts_with(start)) {
+        return None;
+    }
+    let last = function.rsplit(['.', ':', '#']).next().unwrap_or(function);
+    let words: Vec<String> = words(last).collect();
+    let is = words.first().is_some_and(|verb| VERBS.contains(&verb.as_str()))
+        || words.windows(2).any(|pair| pair[0] == "get" && TAKEN.contains(&pair[1].as_str()))
+        || words.windows(2).any(|pair| pair[0] == "check" && pair[1] == "out");
+    is.then_some(function)
+}
+
+/// How long a thread slept or waited for devices.
+fn blocked_ns(thread: &ThreadFacts) -> u64 {
+    thread.account.of(AccountState::Sleep) + thread.account.of(AccountState::Io)
+}
+
+/// Threads block in one call by turns, though no lock is waited for.
+fn in_turn(facts: &Facts) -> Option<Finding> {
+    const MOST_OF_LOCKS: f64 = 0.05;
+    let turns = facts.turns.first()?;
+    let at_locks = weigh::contended(facts).any(|(_, lock)| weigh::wait_share(facts, lock) >= MOST_OF_LOCKS);
+    let share = weigh::share(turns.site.ns, facts.span_ns()).min(1.0);
+    (!at_locks).then(|| Finding {
+        severity: share * (1.0 - 1.0 / turns.threads.len().max(1) as f64),
+        subjects: weigh::function_subject(&turns.site),
+        place: Some(turns.site.clone()),
+        evidence: vec![
+            part("waited_share", share),
+            count("takers", turns.threads.len() as u64),
+            ns("waited_ns", turns.site.ns),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::LetSeveralIn, weigh::record_again())
+    })
+}
+
 /// How many have a permit at once, by how long threads are off CPU where its holders mostly are while others wait.
 fn held_at_once(facts: &Facts, lock: &LockFacts) -> f64 {
     let Some(place) = lock.holder_doing.off_sites.first() else { return 0.0 };
@@ -202,6 +320,45 @@ fn places_of(lock: &LockFacts, callers: u64) -> u64 {
     let waiting = weigh::share(weigh::waited_ns(lock), lock.contended_ns).round() as u64;
     let most = u64::from(lock.max_waiters);
     if most < callers { callers - most } else { callers.saturating_sub(waiting).max(1) }
+}
+
+/// libuv lets calls for names have half of its pool: these are always as many, while others of it may be idle.
+fn half_pool_of_uv(facts: &Facts) -> Option<Finding> {
+    // The frames of the C library's resolver are so large that what called it may lie beyond what was recorded.
+    const RESOLVES: [&str; 4] =
+        ["uv__getaddrinfo_work", "uv__getnameinfo_work", "__res_context_query", "__res_context_send"];
+    let resolves = |frame: &Frame| frame.function.as_deref().is_some_and(|name| RESOLVES.contains(&name));
+    let is_worker = |tid: Tid| facts.thread(tid).is_some_and(|thread| runtime::is_of_uv(facts, thread));
+    let in_calls = |row: &&Blame| {
+        let is_own = row.waiter == row.thread && row.leaf == Leaf::Outside;
+        is_own && row.site.as_ref().is_some_and(|site| site.call_path.iter().any(resolves)) && is_worker(row.waiter)
+    };
+    let calls: Vec<&Blame> = facts.blame.iter().filter(in_calls).collect();
+    let resolving: BTreeSet<Tid> = calls.iter().map(|row| row.waiter).collect();
+    let workers: Vec<&ThreadFacts> = resolving.iter().filter_map(|tid| facts.thread(*tid)).collect();
+    let pid = workers.first()?.pid;
+    let all = facts.threads.iter().filter(|thread| thread.pid == pid && runtime::is_of_uv(facts, thread)).count();
+    let main = facts.threads.iter().find(|thread| thread.pid == pid && thread.tid.0 == pid.0)?;
+    let waited_ns = main.off.get(&Reason::Poll).map_or(0, |time| time.ns);
+    let waited_share = weigh::share(waited_ns, main.life_ns());
+    let half = all.max(workers.len()).div_ceil(2) as u64;
+    let blocked_ns: u64 = calls.iter().map(|row| row.ns).sum();
+    let blocked_share = weigh::share(blocked_ns, half * facts.span_ns()).min(1.0);
+    let call_path = &calls.iter().max_by_key(|row| row.ns)?.site.as_ref()?.call_path;
+    let outer = call_path.iter().rposition(resolves).unwrap_or(0);
+    let small = half >= 1 && blocked_share >= LEAST_HALF && waited_share >= LEAST_WAITED && waited_ns >= LEAST_NS;
+    small.then(|| Finding {
+        severity: waited_share * blocked_share,
+        place: Some(Site { call_path: call_path[outer..].to_vec(), count: calls.len() as u64, ns: blocked_ns }),
+        evidence: vec![
+            part("waited_share", waited_share),
+            count("workers", half),
+            count("callers", 1),
+            part("blocked_share", blocked_share),
+            ns("waited_ns", waited_ns),
+        ],
+        ..full_pool(facts, &workers)
+    })
 }
 
 /// libuv's pool, whose queue no futex shows while it is full: no worker ever waits then.

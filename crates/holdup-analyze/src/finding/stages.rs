@@ -159,7 +159,7 @@ pub(super) fn is_together(lock: &LockFacts) -> bool {
 
 /// Whether a thread gets its work from others: for at least a thousandth of its life it waited for what other
 /// threads of the program did. What a runtime's own threads do for it is no work, that its threads have ended is none,
-/// and what other programs took of the CPUs makes none.
+/// and what other programs took of the CPUs makes none. Who sets the pace of other processes is fed by nobody.
 pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
     let tid = one.tid;
     let is_end =
@@ -174,12 +174,36 @@ pub(super) fn is_fed(facts: &Facts, one: &Limiter) -> bool {
             && !weigh::is_for_lock(facts, row)
             && !is_end(row)
     };
+    if sets_the_pace(facts, one) {
+        return false;
+    }
     let waited_ns: u64 = facts.blame.iter().filter(feeds).map(|row| row.ns).sum();
     let waited = |thread: &ThreadFacts| waited_ns > 0 && waited_ns * 1_000 >= thread.life_ns();
     facts.thread(tid).is_some_and(|thread| runtime::is_of_pool(&thread.name) || waited(thread))
         || one.mostly_asks()
         || has_queue(facts, tid)
         || blocked_at(facts, one).is_some_and(|site| runtime::is_in_pool(&site))
+}
+
+/// Whether a thread mostly sleeps, and hardly ever waits for anything, though mostly other processes wait for it: it
+/// sends at a pace of its own, as a load generator does.
+fn sets_the_pace(facts: &Facts, one: &Limiter) -> bool {
+    const MOST_TOLD: u64 = 20;
+    let Some(thread) = facts.thread(one.tid) else { return false };
+    let is_beyond = |tid: Tid| facts.thread(tid).is_some_and(|waiter| waiter.pid != thread.pid);
+    // Who waits in the same process, but at no futex, waits for what comes from beyond.
+    let (mut beyond_ns, mut within_ns) = (0, 0);
+    for row in facts.blame.iter().filter(|row| row.thread == one.tid && one.waiters.contains(&row.waiter)) {
+        match is_beyond(row.waiter) {
+            true => beyond_ns += row.ns,
+            false if row.lock.is_some() => within_ns += row.ns,
+            false => {}
+        }
+    }
+    let waits = thread.off.iter().filter(|(reason, _)| AccountState::of(**reason) == AccountState::Work);
+    let told: u64 = waits.map(|(_, time)| time.count).sum();
+    let slept = thread.off.get(&Reason::Sleep).map_or(0, |time| time.count);
+    beyond_ns > within_ns && told * MOST_TOLD <= slept
 }
 
 /// Whether a thread takes what others hand to it and do not wait to have answered, from a queue that is hardly ever

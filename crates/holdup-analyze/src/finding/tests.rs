@@ -10,7 +10,7 @@ use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
     Holder, HolderDoing, Hotspot, HotspotClass, Kept, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime,
-    PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, Wakings,
+    PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, TurnFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -46,9 +46,8 @@ fn quiet(threads: u32) -> Facts {
     facts.processes = vec![ProcessFacts {
         pid: Pid(PID),
         name: "program".into(),
-        program: None,
-        executed: None,
         threads: facts.threads.len(),
+        ..ProcessFacts::default()
     }];
     facts.cpus = vec![CpuFacts { busy_ns: S / 2, ..CpuFacts::default() }; 4];
     facts.totals.runnable_ns = vec![S, 0, 0, 0, 0, 0];
@@ -200,8 +199,29 @@ fn hot_lock_at_its_thresholds() {
                 facts.locks[0].primitive = Primitive::OtherLock;
                 facts.locks[0].holders = vec![Holder { tid: Tid(PID), count: 20, ns: S }];
             }),
+            ("work comes by the clock", by_the_clock),
         ],
     );
+}
+
+/// Thread 1 waits for the sleeps of the first, and hardly for anything else.
+fn by_the_clock(facts: &mut Facts) {
+    facts.blame = vec![blamed(1, None, Leaf::Sleep, 0, 800 * MS), blamed(1, None, Leaf::Running, 0, 200 * MS)];
+}
+
+#[test]
+fn work_comes_by_the_clock_if_waits_mostly_end_as_others_have_slept() {
+    let paced = |change: fn(&mut Facts)| {
+        let mut facts = quiet(3);
+        busy(&mut facts, S);
+        by_the_clock(&mut facts);
+        change(&mut facts);
+        weigh::is_paced(&facts)
+    };
+    assert!(paced(|_| {}));
+    assert!(!paced(|facts| facts.blame[0].ns = 799 * MS), "they wait for work to be done");
+    assert!(!paced(|facts| facts.threads[1].on_cpu_ns = S + 1), "more than half of what four CPUs can do");
+    assert!(!paced(|facts| facts.blame[0].waiter = Tid(PID)), "its own sleep");
 }
 
 #[test]
@@ -354,6 +374,41 @@ fn sleeping_holder_at_its_thresholds() {
     let mut syncs = sleeper();
     syncs.locks[0].holder_doing.off = BTreeMap::from([(Reason::Io, 20 * MS), (Reason::Sleep, 10 * MS)]);
     assert_eq!(judge(Kind::SleepingHolder, &syncs)[0].cure, Cure::MoveIoOutOfSection);
+    let mut writes = sleeper();
+    writes.locks[0].holder_doing.off_sites = vec![site("anon_pipe_write")];
+    assert_eq!(judge(Kind::SleepingHolder, &writes)[0].cure, Cure::FasterReader);
+}
+
+#[test]
+fn a_lock_whose_holders_read_what_another_program_writes_into_a_pipe_is_not_the_fault() {
+    type Change = fn(&mut Facts);
+    let found = |change: Change| {
+        let mut facts = sleeper();
+        facts.threads[0].pid = Pid(PID + 9);
+        facts.processes.push(ProcessFacts { pid: Pid(PID + 9), ..facts.processes[0].clone() });
+        let doing = &mut facts.locks[0].holder_doing;
+        doing.off = BTreeMap::from([(Reason::Peer, 30 * MS), (Reason::Sleep, 10 * MS)]);
+        (doing.running_ns, doing.off_sites) = (20 * MS, vec![site("anon_pipe_read")]);
+        let wakings = Wakings { a_to_b: 10, b_to_a: 10 };
+        facts.pairs = vec![PairFacts { a: Tid(PID), b: Tid(PID + 1), wakings, ..PairFacts::default() }];
+        change(&mut facts);
+        judge(Kind::SleepingHolder, &facts).len()
+    };
+    assert_eq!(found(|_| {}), 0);
+    let changes: [(&str, Change); 5] = [
+        ("it hardly ever sent anything", |facts| facts.pairs[0].wakings.a_to_b = 9),
+        ("the program's own thread", |facts| facts.threads[0].pid = Pid(PID)),
+        ("a helper of the program", |facts| facts.processes[1].started_by = Some(Pid(PID))),
+        ("it does not take what is written", |facts| {
+            facts.locks[0].holder_doing.off_sites = vec![site("anon_pipe_write")];
+        }),
+        ("a device", |facts| {
+            facts.locks[0].holder_doing.off = BTreeMap::from([(Reason::Io, 40 * MS)]);
+        }),
+    ];
+    for (why, change) in changes {
+        assert_eq!(found(change), 1, "{why}");
+    }
 }
 
 /// Whoever has the second lock waits for the first, whose holder sleeps.
@@ -674,6 +729,7 @@ fn excessive_switching_at_its_thresholds() {
         switching,
         &[
             ("runs are long", |facts| busy(facts, 201 * MS)),
+            ("work comes by the clock", by_the_clock),
             ("switches are too few a second", |facts| {
                 off(facts, 1, Reason::Yielded, 0, 0);
                 off(facts, 2, Reason::Preempted, 999, 0);
@@ -742,6 +798,7 @@ fn ping_pong_at_its_thresholds() {
                 off(facts, 1, Reason::Sleep, 500, 200 * MS);
                 facts.pairs[0].wakings.b_to_a = 49;
             }),
+            ("one of them sleeps with what it is asked", |facts| off(facts, 2, Reason::Sleep, 9, 400 * MS)),
         ],
     );
 }
@@ -1244,6 +1301,7 @@ fn kernel_heavy_at_its_thresholds() {
             ("one thread does it", |facts| (facts.threads[1].on_cpu_ns, facts.threads[2].on_cpu_ns) = (S, 99 * MS)),
             ("they mostly wait for devices", |facts| off(facts, 2, Reason::Io, 9, 126 * MS)),
             ("each thread is a process", |facts| facts.threads[2].pid = Pid(101)),
+            ("work comes by the clock", by_the_clock),
         ],
     );
 }
@@ -1441,6 +1499,8 @@ const BASES: &[Base] = &[
     (Kind::SerialPhase, alone),
     (Kind::SlowStage, stage),
     (Kind::SmallPool, pool),
+    (Kind::SmallPool, borrowing),
+    (Kind::SmallPool, by_turns),
     (Kind::Polling, polling),
     (Kind::YieldStorm, yielding),
     (Kind::InterpreterLock, interpreted),
@@ -2260,6 +2320,123 @@ fn callers_of_a_pool_that_were_never_seen_to_wait_tell_nothing_of_how_long_it_is
     lock.places = Some(Places { places: 3, callers: (0..10).map(|tid| Tid(PID + tid)).collect() });
     let found = &judge(Kind::SmallPool, &facts)[0];
     assert_eq!(["waited_share", "workers", "callers"].map(|name| weigh::value(found, name)), [0.4, 3.0, 10.0]);
+}
+
+/// Three threads wait, each on a word of its own, for what the others give back, and read from a server when they have
+/// it.
+fn borrowing() -> Facts {
+    let mut facts = quiet(4);
+    for caller in 1..4 {
+        let tid = Tid(PID + caller);
+        let wait = Site { count: 4, ns: 300 * MS, ..site("pool2.GenericObjectPool.borrowObject") };
+        let idle = Site { count: 9, ns: 300 * MS, ..site("Executor.getTask") };
+        let holder = |tid, count| Holder { tid: Tid(PID + tid), count, ns: MS };
+        facts.locks.push(LockFacts {
+            pid: Pid(PID),
+            primitive: Primitive::Condvar,
+            waits: 13,
+            waiters: vec![(tid, OffTime { count: 13, ns: 600 * MS })],
+            wait_sites: vec![idle, wait],
+            holders: vec![holder(1 + caller % 3, 5), holder(0, 5)],
+            ..LockFacts::default()
+        });
+        off(&mut facts, caller as usize, Reason::Peer, 4, 100 * MS);
+        facts.threads[caller as usize].off_sites = vec![Site { count: 4, ns: 100 * MS, ..site("readLine") }];
+        facts.threads[caller as usize].on_cpu_ns = 100 * MS;
+    }
+    facts
+}
+
+#[test]
+fn what_is_borrowed_of_a_pool_by_name_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        borrowing,
+        &[
+            ("callers are two", |facts| _ = facts.locks.pop()),
+            ("they hardly wait there", |facts| facts.locks[0].wait_sites[1].ns = 299 * MS),
+            ("they rarely wait there", |facts| {
+                facts.locks.iter_mut().for_each(|lock| lock.wait_sites[1].count = 3);
+            }),
+            ("others hand it to them", |facts| facts.locks[0].holders[1].count = 6),
+            ("those who have it compute", |facts| facts.threads[1].on_cpu_ns = 101 * MS),
+            ("it is called otherwise", |facts| {
+                facts.locks.iter_mut().for_each(|lock| _ = lock.wait_sites.pop());
+            }),
+            ("it is the runtime's", |facts| {
+                facts.locks.iter_mut().for_each(|lock| lock.wait_sites[1] = site("java.util.Pool.borrow"));
+            }),
+        ],
+    );
+    let found = &judge(Kind::SmallPool, &borrowing())[0];
+    assert_eq!(
+        found.place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_deref()),
+        Some("readLine")
+    );
+    let borrows = |name: &str| {
+        let mut facts = borrowing();
+        let wait = |lock: &mut LockFacts| lock.wait_sites[1].call_path = site(name).call_path;
+        facts.locks.iter_mut().for_each(wait);
+        !judge(Kind::SmallPool, &facts).is_empty()
+    };
+    assert!(["QueuePool.get_connection", "ConnectionPool.checkout", "pool::Pool::acquire"].into_iter().all(borrows));
+    assert!(!["Board.get_line", "Queue.take", "Shop.acquisitions"].into_iter().any(borrows));
+}
+
+/// Three threads that block in one call by turns.
+fn by_turns() -> Facts {
+    let mut facts = quiet(4);
+    mutex(&mut facts, 3, MS);
+    let threads = (1..4).map(|tid| Tid(PID + tid)).collect();
+    facts.turns = vec![TurnFacts { threads, site: Site { count: 90, ns: 900 * MS, ..site("on_report") } }];
+    facts
+}
+
+#[test]
+fn calls_by_turns_are_told_unless_a_lock_explains_them() {
+    let found = &judge(Kind::SmallPool, &by_turns())[0];
+    assert_eq!((found.cure, weigh::value(found, "takers")), (Cure::LetSeveralIn, 3.0));
+    assert!((found.severity - 0.6).abs() < 1e-9, "three calls at once would take a third of the time");
+    let mut locked = by_turns();
+    locked.locks.clear();
+    mutex(&mut locked, 30, 10 * MS);
+    assert!(judge(Kind::SmallPool, &locked).is_empty());
+}
+
+/// Calls for names have half of libuv's pool of four, and the event loop waits.
+fn resolving(ns: u64) -> Facts {
+    let mut facts = quiet(5);
+    off(&mut facts, 0, Reason::Poll, 9, 900 * MS);
+    for thread in facts.threads.iter_mut().skip(1) {
+        thread.hot_sites = vec![site("uv__getaddrinfo_work")];
+    }
+    let path = ["poll", "send_dg", "uv__getaddrinfo_work"].map(|name| Frame::named(name, Role::Program));
+    let call = Some(Site { call_path: path.to_vec(), count: 9, ns });
+    facts.blame = (1..5).map(|at| Blame { site: call.clone(), ..blamed(at, None, Leaf::Outside, at, ns) }).collect();
+    facts
+}
+
+#[test]
+fn calls_for_names_have_half_of_the_pool_of_uv() {
+    let found = judge(Kind::SmallPool, &resolving(350 * MS));
+    assert_eq!((found.len(), weigh::value(&found[0], "workers")), (1, 2.0));
+    let place = found[0].place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_deref());
+    assert_eq!(place, Some("uv__getaddrinfo_work"));
+    assert!(judge(Kind::SmallPool, &resolving(349 * MS)).is_empty(), "one of the two is idle at times");
+}
+
+#[test]
+fn one_that_sends_to_other_processes_by_the_clock_is_no_pool() {
+    let found = |pid, waits, sleeps| {
+        let mut facts = pool();
+        facts.threads[0].pid = Pid(pid);
+        off(&mut facts, 0, Reason::Sleep, sleeps, 900 * MS);
+        off(&mut facts, 0, Reason::Futex(Primitive::Condvar), waits, 10 * MS);
+        judge(Kind::SmallPool, &facts).len()
+    };
+    assert_eq!(found(PID + 9, 10, 200), 0);
+    assert_eq!(found(PID + 9, 11, 200), 1, "it waits for what they ask");
+    assert_eq!(found(PID, 10, 200), 1, "its callers are of its own process");
 }
 
 #[test]
@@ -3146,12 +3323,18 @@ fn churning() -> Facts {
 /// A process starts a hundred programs, one after the other, for 15% of the CPU time.
 fn programs_started() -> Facts {
     let mut facts = quiet(1);
-    facts.end_ns = facts.start_ns + 600 * MS;
+    facts.end_ns = facts.start_ns + 240 * MS;
     facts.threads[0].on_cpu_ns = 300 * MS;
     for index in 1..=100 {
         let (pid, tid) = (Pid(PID + index), Tid(PID + index));
         let executed = Some("helper".to_owned());
-        facts.processes.push(ProcessFacts { pid, name: "helper".into(), program: None, executed, threads: 1 });
+        facts.processes.push(ProcessFacts {
+            pid,
+            name: "helper".into(),
+            executed,
+            threads: 1,
+            ..ProcessFacts::default()
+        });
         let (born_ns, on_cpu_ns) = (facts.start_ns + 1, MS);
         facts.threads.push(ThreadFacts { tid, pid, born_ns, on_cpu_ns, exited: true, ..ThreadFacts::default() });
     }
@@ -3176,7 +3359,7 @@ fn programs_that_are_started_at_the_thresholds() {
             }),
             ("one is a fork", |facts| facts.processes[7].executed = None),
             ("others work more", |facts| facts.threads[0].on_cpu_ns = 301 * MS),
-            ("it takes its time", |facts| facts.end_ns = facts.start_ns + 601 * MS),
+            ("it takes its time", |facts| facts.end_ns = facts.start_ns + 241 * MS),
         ],
     );
     let mut large = programs_started();

@@ -15,8 +15,8 @@
 //! are more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for [`LEAST_PROCESS_TIME`] of the
 //! elapsed time.
 //!
-//! The severity is that estimate. The place is where the program makes threads, as far as samples or waits for their
-//! ends tell.
+//! The severity is that estimate; of programs that are started, not more than the part of the elapsed time. The place
+//! is where the program makes threads, as far as samples or waits for their ends tell.
 //!
 //! How it can be wrong: what a thread costs is an estimate (clone, a stack mapped and unmapped, the end, the join);
 //! a program that keeps the stacks of ended threads pays less.
@@ -55,7 +55,7 @@ const LEAST_SAMPLES: u64 = 100;
 const LEAST_PROCESSES: u64 = 100;
 const MOST_PROCESS_RUN_NS: u64 = 10 * MS;
 const LEAST_PROCESS_SHARE: f64 = 0.15;
-const LEAST_PROCESS_TIME: f64 = 0.1;
+const LEAST_PROCESS_TIME: f64 = 0.25;
 /// Measured here: 700 us of CPU time for posix_spawn and wait of /bin/true, on both sides together.
 const PROCESS_NS: u64 = 600 * US;
 
@@ -75,13 +75,15 @@ fn of_processes(facts: &Facts) -> Option<Finding> {
     let estimate = weigh::share((processes * PROCESS_NS).min(run_ns), weigh::cpu_ns(facts));
     let cost = estimate.max(weigh::share(weigh::samples_below(facts, starts_or_ends), weigh::samples(facts))).min(1.0);
     let cost_ns = cost * weigh::cpu_ns(facts) as f64;
-    let matters = cost >= LEAST_PROCESS_SHARE && cost_ns >= LEAST_PROCESS_TIME * facts.span_ns() as f64;
+    // Where the CPUs are mostly idle, most of the time goes elsewhere.
+    let of_elapsed = cost_ns / facts.span_ns().max(1) as f64;
+    let matters = cost >= LEAST_PROCESS_SHARE && of_elapsed >= LEAST_PROCESS_TIME;
     if processes < LEAST_PROCESSES || mean_ns > MOST_PROCESS_RUN_NS || !matters {
         return None;
     }
     let (starter, place) = starter(facts, &started);
     Some(Finding {
-        severity: cost,
+        severity: cost.min(of_elapsed),
         subjects: starter.map(weigh::process_subject).into_iter().collect(),
         place,
         evidence: vec![

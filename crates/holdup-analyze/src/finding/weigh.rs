@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use holdup_trace::Tid;
+use holdup_trace::{Pid, Tid};
 
 use super::{Command, Evidence, Finding, Kind, Moment, Subject, Unit};
 use crate::facts::{
     Account, AccountState, Blame, Facts, Hotspot, Leaf, LockFacts, LockNumber, OffTime, Primitive, ProcessFacts,
-    Reason, Site, ThreadFacts,
+    Reason, Site, ThreadFacts, Wakings,
 };
 use crate::names::{Frame, Role, leads_through, takes_mutex_of_runtime};
 
@@ -76,6 +76,20 @@ pub(super) fn slack(facts: &Facts) -> Option<f64> {
     let all = samples(facts).max(1);
     let working = 1.0 - share(crate::spinning::hits(facts), all).min(1.0);
     Some((1.0 - user_ns as f64 * working / capacity_ns as f64).clamp(0.0, 1.0))
+}
+
+/// Whether threads that wait for others mostly wait for those to sleep, while half of the CPUs' time is left: work
+/// comes by the clock, and what it costs to do it makes nothing take longer.
+pub(super) fn is_paced(facts: &Facts) -> bool {
+    const MOSTLY: f64 = 0.8;
+    const MOST_BUSY: f64 = 0.5;
+    let is_end =
+        |row: &Blame| row.lock.and_then(|lock| facts.lock(lock)).is_some_and(|lock| lock.primitive == Primitive::Join);
+    let rows = || facts.blame.iter().filter(|row| row.waiter != row.thread && !is_end(row));
+    let asleep_ns: u64 = rows().filter(|row| row.leaf == Leaf::Sleep).map(|row| row.ns).sum();
+    let all_ns: u64 = rows().map(|row| row.ns).sum();
+    let left = capacity_ns(facts).is_some_and(|capacity_ns| share(cpu_ns(facts), capacity_ns) <= MOST_BUSY);
+    left && all_ns > 0 && asleep_ns as f64 >= MOSTLY * all_ns as f64
 }
 
 /// The part of the CPUs' time that the program had no use for at all: neither ran a thread then, nor wanted to. Work
@@ -354,6 +368,7 @@ pub(super) fn contended(facts: &Facts) -> impl Iterator<Item = (LockNumber, &Loc
             && is_mutual(facts, lock)
             && is_held(lock)
             && !is_of_idle_pool(lock)
+            && !is_paced_by_input(facts, lock)
             && is_seen_often(facts, lock)
     })
 }
@@ -375,6 +390,37 @@ fn is_of_idle_pool(lock: &LockFacts) -> bool {
         own.and_then(|frame| frame.function.as_deref()).is_some_and(|name| name.trim_start_matches('_') == "read")
     };
     lock.wait_sites.first().is_some_and(of_module) && lock.holder_doing.off_sites.first().is_some_and(reads)
+}
+
+/// Whether those who have it mostly read from a pipe that processes of the recording write into which the program did
+/// not start: what comes in sets the pace, with the lock or without.
+fn is_paced_by_input(facts: &Facts, lock: &LockFacts) -> bool {
+    const LEAST_WOKEN: u64 = 10;
+    let doing = &lock.holder_doing;
+    let known_ns = doing.running_ns + doing.off.values().sum::<u64>();
+    let reads = |site: &Site| leads_through(&site.call_path, |name| name.contains("pipe_read"));
+    if doing.off.get(&Reason::Peer).is_none_or(|ns| ns * 2 < known_ns) || !doing.off_sites.first().is_some_and(reads) {
+        return false;
+    }
+    let process = |pid: Pid| facts.processes.iter().find(|process| process.pid == pid);
+    let of_program = |pid: Pid| {
+        let mut line = std::iter::successors(Some(pid), |pid| process(*pid)?.started_by);
+        line.any(|one| one == lock.pid)
+    };
+    let holds = |tid: Tid| lock.holders.iter().any(|holder| holder.tid == tid);
+    let (mut beyond, mut within) = (0, 0);
+    for pair in &facts.pairs {
+        let Wakings { a_to_b, b_to_a } = pair.wakings;
+        for (holder, other, woken) in [(pair.a, pair.b, b_to_a), (pair.b, pair.a, a_to_b)] {
+            let Some(other) = facts.thread(other).filter(|_| holds(holder)) else { continue };
+            match other.pid == lock.pid {
+                true => {}
+                false if of_program(other.pid) => within += woken,
+                false => beyond += woken,
+            }
+        }
+    }
+    beyond >= LEAST_WOKEN && beyond > within
 }
 
 /// Whether all waits that count as waits for the lock are for it.

@@ -66,8 +66,8 @@ pub(crate) struct Engine {
     pub(super) index: FxHashMap<Tid, ThreadId>,
     cache: Vec<(Tid, Option<ThreadId>)>,
     pub(super) programs: FxHashMap<Pid, String>,
-    /// What each process executed last, as the kernel calls it then: in the first 15 bytes of the file's name.
-    pub(super) executed: FxHashMap<Pid, String>,
+    /// What each process executed last and when, as the kernel calls it then: in the first 15 bytes of the file's name.
+    pub(super) executed: FxHashMap<Pid, (String, u64)>,
     pub(super) cpus: Cpus,
     pub(super) locks: Table<LockId, Lock>,
     pub(super) lock_index: FxHashMap<(SpaceId, u64), LockId>,
@@ -260,7 +260,7 @@ impl Engine {
                 if *exec {
                     let pid = thread.pid;
                     self.programs.remove(&pid);
-                    self.executed.insert(pid, name.to_string());
+                    self.executed.insert(pid, (name.to_string(), now));
                     self.epoch += 1;
                 }
             }

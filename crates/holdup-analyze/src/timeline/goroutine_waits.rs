@@ -323,6 +323,9 @@ impl<'a> Looks<'a> {
         let is_called = |kind: &Kind| {
             takes(&kind.path).map(|frame| &frame.function) != outermost(&kind.path).map(|frame| &frame.function)
         };
+        if waits_for_connection(&most.path) {
+            return self.connected(waiting);
+        }
         if !kinds().all(is_called) || !(most.places.is_some() || of_condition(most)) {
             return None;
         }
@@ -336,6 +339,33 @@ impl<'a> Looks<'a> {
             let most = self.steady(waiting, &holding, places)?;
             self.judged(waiting, &holding, 1..=most as usize)
         })
+    }
+
+    /// The few that have a connection of the pool of Go's libraries that the others wait for: those who are further on
+    /// in any function of theirs, mostly as many; some go on there for a moment after they gave it back. Who waits
+    /// while connections are made waits for these.
+    fn connected(self, waiting: &Kinds) -> Option<GoroutineHolder> {
+        let mean = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(|number| self.means[number]).sum::<f64>();
+        let connects = |number: &usize| {
+            let path = &self.kinds[*number].path;
+            leads_through(path, |name| name.starts_with("net/http.(*Transport).dialConn"))
+        };
+        if mean(&mut (0..self.kinds.len()).filter(connects)) * 2.0 >= mean(&mut waiting.numbers.iter().copied()) {
+            return None;
+        }
+        let paths = waiting.numbers.iter().map(|number| &self.kinds[*number].path);
+        let places = paths.flat_map(|path| (taker(path)..path.len()).filter_map(|at| position(path, at)));
+        let holding = self.beyond(waiting, places);
+        let counts: Vec<u64> = self
+            .process
+            .all()
+            .filter(|(weight, found)| *weight < 1.5 && waiting.count(found) > 0)
+            .map(|(_, found)| holding.count(found))
+            .collect();
+        let found = |many: u64| counts.iter().filter(|count| **count == many).count();
+        let usual = counts.iter().copied().filter(|many| *many > 0).max_by_key(|many| found(*many))?;
+        let is_few = found(usual) as f64 >= LEAST_FOUND * counts.len() as f64;
+        self.judged(waiting, &holding, 1..=usize::MAX).filter(|_| is_few)
     }
 
     /// How many are further on at nearly all looks that find others waiting: as many as there are places, if that is
@@ -548,6 +578,8 @@ fn state(group: &TaskGroup, path: &[Frame]) -> GoroutineState {
             Mutex
         }
         "chan send" => Send,
+        // The goroutine that reads the connection hands on what comes.
+        "select" if through("net/http.(*persistConn).roundTrip") => Network,
         "chan receive" | "select" => Receive,
         "sync.Cond.Wait" | "sync.WaitGroup.Wait" => Others,
         "sleep" => Sleep,
@@ -575,6 +607,13 @@ fn is_end(function: &str) -> bool {
 /// Whether it waits until somebody connects.
 fn accepts(path: &[Frame]) -> bool {
     leads_through(path, |name| name.starts_with("net.(*") && name.ends_with("Listener).Accept"))
+}
+
+/// Whether it waits for a connection of a pool of Go's libraries.
+fn waits_for_connection(path: &[Frame]) -> bool {
+    const POOLS: [&str; 2] = ["net/http.(*Transport).getConn", "database/sql.(*DB).conn"];
+    let taker = takes(path).and_then(|frame| frame.function.as_deref());
+    taker.is_some_and(|name| POOLS.contains(&name))
 }
 
 /// What a goroutine began with.
@@ -656,6 +695,10 @@ mod tests {
 
     const READS: u32 = 12;
     const SAVES: u32 = 13;
+    const CONNECTS: u32 = 14;
+    const ASKS: u32 = 15;
+    const PARSES: u32 = 16;
+    const DIALS: u32 = 17;
 
     struct Paths;
 
@@ -675,11 +718,27 @@ mod tests {
                 HANDS_OUT => &[("time.Sleep", 1), ("main.timer", 80)],
                 READS => &[("runtime.gopark", 1), ("sync.(*RWMutex).RLock", 2), ("main.(*Board).Price", 49)],
                 SAVES => &[("time.Sleep", 1), ("main.(*Board).save", 71), ("main.(*Board).Reprice", 101)],
+                CONNECTS => &[
+                    ("runtime.gopark", 1),
+                    ("net/http.(*Transport).getConn", 50),
+                    ("net/http.(*Transport).roundTrip", 60),
+                    ("main.copy", 70),
+                    ("main.run", 3),
+                ],
+                ASKS => &[
+                    ("runtime.gopark", 1),
+                    ("net/http.(*persistConn).roundTrip", 9),
+                    ("net/http.(*Transport).roundTrip", 61),
+                    ("main.copy", 70),
+                    ("main.run", 3),
+                ],
+                PARSES => &[("runtime.gopark", 1), ("main.commit", 80), ("main.copy", 71), ("main.run", 3)],
+                DIALS => &[("internal/poll.wait", 1), ("net/http.(*Transport).dialConnFor", 5)],
                 _ => &[("runtime.gopark", 1), ("runtime.bgsweep", 2)],
             };
             let frame = |(name, line): &(&str, u32)| {
                 let role = match name.split('.').next() {
-                    Some("runtime" | "time") => Role::Runtime,
+                    Some("runtime" | "time" | "net/http") => Role::Runtime,
                     Some("sync") => Role::Lock,
                     _ => Role::Program,
                 };
@@ -745,6 +804,32 @@ mod tests {
         assert_eq!(entries(2, 0x5000, std::slice::from_ref(&hands_out), true).len(), 1, "the channel's places tell");
         assert_eq!(entries(0, 0, &[], true).len(), 1, "each waits on a channel of its own, and nobody hands out work");
         assert_eq!(entries(0, 0, &[hands_out], true).len(), 0, "they may be workers that wait for work");
+    }
+
+    #[test]
+    fn few_connections_of_gos_library_are_had_by_those_who_are_further_on() {
+        let entries = |dialing: u64| {
+            let mut found = Found::default();
+            for (example, asking) in (1..).zip([1, 2, 1, 0, 1, 1, 2, 1, 1, 1]) {
+                let has = |count, reason, stack| TaskGroup { example, ..group(count, reason, stack) };
+                let groups = [
+                    group(9, "select", CONNECTS),
+                    has(asking, "select", ASKS),
+                    has(4 - asking, "IO wait", PARSES),
+                    group(dialing, "IO wait", DIALS),
+                ];
+                let groups: Vec<TaskGroup> = groups.into_iter().filter(|group| group.count > 0).collect();
+                let looked = groups.iter().map(|group| group.count).sum();
+                found.found(Pid(7), SpaceId(0), &Tasks { all: looked, looked, groups });
+            }
+            of_process(&mut Paths, Pid(7), &found.processes[&Pid(7)]).entries
+        };
+        let found = entries(0);
+        let holder = found[0].holder.as_ref().expect("those who have one");
+        assert_eq!((found[0].waiters, holder.mean, holder.doing), (9.0, 4.0, GoroutineState::Network));
+        let at = |site: &Site| site.caller().and_then(|frame| frame.line);
+        assert_eq!((at(&found[0].wait_sites[0]), at(&holder.sites[0])), (Some(70), Some(80)));
+        assert_eq!(entries(5).len(), 0, "connections are made");
     }
 
     fn facts(looks: &[Vec<TaskGroup>]) -> GoroutineFacts {

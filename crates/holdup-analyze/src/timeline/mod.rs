@@ -15,6 +15,7 @@ mod goroutine_waits;
 mod goroutines;
 mod holding;
 mod ids;
+mod in_turn;
 mod inferred;
 mod interpreted;
 mod lines;

@@ -12,6 +12,7 @@ use super::drawing::{self, Kept};
 use super::engine::Engine;
 use super::goroutine_waits;
 use super::ids::{Table, ThreadId, WaitSiteId};
+use super::in_turn;
 use super::inferred;
 use super::lock::Place;
 use super::lookup::{Lookup, NAMED_PLACES};
@@ -62,6 +63,7 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     codes::count(&mut sums.lookup, facts);
     facts.goroutines = goroutine_waits::sum_up(&mut sums.lookup);
     sums.chains(facts);
+    facts.turns = in_turn::find(&mut sums.lookup, &sums.meanings, facts.span_ns());
     facts.pairs = sums.pairs(&engine);
     let timeline = engine.keep.then(|| drawing::draw(&mut sums.lookup, &sums.meanings, kept));
     let mut problems = super::problems::all(&engine, facts);
@@ -392,7 +394,8 @@ fn processes(engine: &Engine, threads: &[ThreadFacts]) -> Vec<ProcessFacts> {
             pid: thread.pid,
             name: thread.name.clone(),
             program: engine.programs.get(&thread.pid).cloned(),
-            executed: engine.executed.get(&thread.pid).cloned(),
+            executed: engine.executed.get(&thread.pid).map(|(name, _)| name.clone()),
+            started_by: started_by(engine, thread.pid),
             threads: 0,
         });
         process.threads += 1;
@@ -401,6 +404,14 @@ fn processes(engine: &Engine, threads: &[ThreadFacts]) -> Vec<ProcessFacts> {
         }
     }
     all.into_values().collect()
+}
+
+/// The process whose program started this one: not what was executed in that process before.
+fn started_by(engine: &Engine, pid: holdup_trace::Pid) -> Option<holdup_trace::Pid> {
+    let first = &engine.threads[*engine.index.get(&holdup_trace::Tid(pid.0))?];
+    let parent = engine.threads[first.parent?].pid;
+    let executed = engine.executed.get(&parent).map_or(0, |(_, at)| *at);
+    (parent != pid && executed <= first.born).then_some(parent)
 }
 
 #[cfg(test)]

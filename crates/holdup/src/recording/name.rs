@@ -271,14 +271,31 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
-/// A function's name as short as it stays recognisable: without parameters, then without what stands between angle
-/// brackets, then cut.
+/// A function's name as short as it stays recognisable: without parameters, then without the folders of its package and
+/// what stands between angle brackets, then cut.
 pub fn function(name: &str) -> String {
     let name = function_in_full(name);
     if name.chars().count() <= FUNCTION_WIDTH {
         return name;
     }
-    text::cut(&without_generics(&name), FUNCTION_WIDTH)
+    text::cut(&without_generics(without_folders(&name)), FUNCTION_WIDTH)
+}
+
+/// `example.com/shop/store.(*Shelf).Put` as `store.(*Shelf).Put`, and `org.example.shop.Shelf.put` as `Shelf.put`.
+fn without_folders(name: &str) -> &str {
+    let package = name.find(['(', '<', '[', ' ']).map_or(name, |end| &name[..end]);
+    if let Some(last) = package.rfind('/') {
+        return &name[last + 1..];
+    }
+    let is_package = |part: &str| part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let mut rest = name;
+    while let Some((first, inner)) = rest.split_once('.').filter(|(_, inner)| inner.contains('.')) {
+        if !is_package(first) || name.contains(['(', ':', ' ']) {
+            break;
+        }
+        rest = inner;
+    }
+    rest
 }
 
 /// A function's name for a table, which cuts it where there is no room: a long one loses its parameters.
@@ -288,14 +305,14 @@ pub fn function_in_full(name: &str) -> String {
 }
 
 /// `f<a>(b, c) const` as `f<a>`; a parenthesis inside angle brackets or at the beginning, as of
-/// `(anonymous namespace)`, stays.
+/// `(anonymous namespace)`, stays, and so does that of Go's `(*Shelf)`.
 fn without_parameters(name: &str) -> String {
     let mut depth = 0usize;
     for (index, c) in name.char_indices() {
         match c {
             '<' => depth += 1,
             '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && index > 0 && !name[index..].starts_with("(anonymous") => {
+            '(' if depth == 0 && index > 0 && !["(anonymous", "(*"].iter().any(|it| name[index..].starts_with(it)) => {
                 return name[..index].to_owned();
             }
             _ => {}
@@ -372,6 +389,11 @@ mod tests {
         assert_eq!(function(generic), "core::ops::function::FnOnce<>::call_once");
         let anonymous = "(anonymous namespace)::a_worker_with_a_name::run(std::vector<int> const&)";
         assert_eq!(function(anonymous), "(anonymous namespace)::a_worker_with_a_name::run");
+        let go = "example.com/caterers/v2/modules/menus/serve.(*Handler).reverse";
+        assert_eq!(function(go), "serve.(*Handler).reverse");
+        let java = "org.example.caterers.dbcp.pool2.impl.GenericObjectPool.borrowObject";
+        assert_eq!(function(java), "GenericObjectPool.borrowObject");
+        assert_eq!(function("example.com/shop.(*Shelf).Put"), "example.com/shop.(*Shelf).Put");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Where all time goes: the account of all threads, what waits come from (the blame), and what the elapsed time is made
 //! of (the path).
 
+use std::collections::BTreeMap;
+
 use holdup_analyze::{
     Account, AccountState, Blame, Facts, Frame, GoroutineState, Leaf, LockNumber, PathPart, Reason, ThreadFacts,
 };
@@ -241,7 +243,11 @@ pub fn path(facts: &Facts, limit: usize) -> Document {
 pub fn decides(facts: &Facts) -> Option<String> {
     let stands = || has_ended(facts) && !works(facts);
     let waits = || others(facts).or_else(|| event_loop(facts)).filter(|_| stands());
-    one_alone(facts).or_else(|| sleeps(facts)).or_else(waits)
+    acknowledged_late(facts)
+        .or_else(|| one_alone(facts))
+        .or_else(|| sleeps(facts))
+        .or_else(waits)
+        .or_else(|| visitors_asleep(facts))
 }
 
 /// What threads of a program without findings mostly wait for, and what to do about what [decides](decides):
@@ -302,14 +308,9 @@ fn others(facts: &Facts) -> Option<String> {
     let parts = || facts.path.parts.iter().filter(waits);
     let much = share(parts().map(|part| part.ns).sum(), facts.span_ns());
     let place = name::own_caller(parts().max_by_key(|part| part.ns)?.site.as_ref()?)?;
-    let late = if acknowledges_late(facts) {
-        ": many last 40ms, as TCP's delayed acknowledgements do (write all at once, or set TCP_NODELAY)"
-    } else {
-        ""
-    };
     (much >= 0.5).then(|| {
         format!(
-            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {place}{late}",
+            "{} of the elapsed time goes by in waits for the other ends of sockets and pipes, mostly in {place}",
             number::percent(much)
         )
     })
@@ -338,16 +339,26 @@ fn has_ended(facts: &Facts) -> bool {
     facts.threads.iter().any(|thread| thread.exited && thread.tid.0 == thread.pid.0)
 }
 
-/// Whether a thread mostly waits for as long as TCP's receivers put off acknowledging what they got, while the sender
-/// waits with its next, small piece.
-fn acknowledges_late(facts: &Facts) -> bool {
+/// Where threads wait for other ends, mostly for as long as TCP's receivers put off acknowledging what they got, while
+/// the sender waits with its next, small piece.
+fn acknowledged_late(facts: &Facts) -> Option<String> {
     const LATE_NS: std::ops::RangeInclusive<u64> = 36_000_000..=46_000_000;
-    let waits = |thread: &ThreadFacts| {
+    const LEAST_TIMES: u64 = 20;
+    const LEAST_OF_LIFE: f64 = 0.3;
+    let waits = |thread: &&ThreadFacts| {
         let late = thread.timed_ns.buckets().filter(|(from, ..)| LATE_NS.contains(from));
-        let late: u64 = late.map(|(_, _, count)| count).sum();
-        thread.off.contains_key(&Reason::Peer) && late >= 20 && late * 2 >= thread.timed_ns.count()
+        let (count, ns) = late.fold((0, 0), |(count, ns), (from, _, times)| (count + times, ns + from * times));
+        thread.off.contains_key(&Reason::Peer)
+            && count >= LEAST_TIMES
+            && count * 2 >= thread.timed_ns.count()
+            && share(ns, thread.life_ns()) >= LEAST_OF_LIFE
     };
-    facts.threads.iter().any(waits)
+    let place = facts.threads.iter().filter(waits).find_map(|thread| thread.off_sites.first())?;
+    Some(format!(
+        "waits for another end in {} mostly last 40ms, as TCP's delayed acknowledgements do: write all that belongs \
+         together at once, or set TCP_NODELAY",
+        name::caller(place)?
+    ))
 }
 
 /// Whether some thread runs, or wants to, for half of the elapsed time or more: nothing goes by with waits then.
@@ -369,6 +380,32 @@ fn sleeps(facts: &Facts) -> Option<String> {
     let (much, site) = facts.path.sleeps(facts.span_ns())?;
     let place = name::own_caller(site)?;
     (much >= 0.5).then(|| format!("{} of the elapsed time goes by in sleeps, mostly in {place}", number::percent(much)))
+}
+
+/// Where many threads or processes that come and go, each for something, sleep for most of their lives: whoever comes
+/// for a task and sleeps mostly tries again later.
+fn visitors_asleep(facts: &Facts) -> Option<String> {
+    const LEAST_VISITORS: usize = 20;
+    const LEAST_ASLEEP: f64 = 0.8;
+    const LEAST_SHARE: f64 = 0.3;
+    // Who is there for the whole recording sleeps between its rounds.
+    let comes = |thread: &ThreadFacts| thread.life_ns() * 2 < facts.span_ns();
+    let asleep_ns = |thread: &ThreadFacts| thread.account.of(AccountState::Sleep);
+    let sleeps = |thread: &&ThreadFacts| asleep_ns(thread) as f64 >= LEAST_ASLEEP * thread.life_ns() as f64;
+    let mut by_place: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+    for thread in facts.threads.iter().filter(|one| comes(one)).filter(sleeps) {
+        let Some(place) = thread.off_sites.first().and_then(name::own_caller) else { continue };
+        let sum = by_place.entry(place).or_default();
+        *sum = (sum.0 + 1, sum.1 + asleep_ns(thread));
+    }
+    let (place, (count, ns)) = by_place.into_iter().max_by_key(|(_, (_, ns))| *ns)?;
+    let many = count >= LEAST_VISITORS && share(ns, facts.totals.thread_ns) >= LEAST_SHARE;
+    many.then(|| {
+        format!(
+            "{count} threads that came and went slept for most of their lives, in {place}: {} of all threads' time",
+            number::percent(share(ns, facts.totals.thread_ns))
+        )
+    })
 }
 
 #[cfg(test)]
@@ -397,6 +434,57 @@ mod tests {
     }
 
     #[test]
+    fn waits_that_last_as_long_as_delayed_acknowledgements_are_told_first() {
+        let site = Site { call_path: vec![frame("get", None, "/bin/till", Role::Program)], ..Site::default() };
+        let told = |late: u64, others: u64, life_ms: u64| {
+            let mut thread = ThreadFacts {
+                tid: Tid(7),
+                ended_ns: life_ms * 1_000_000,
+                off_sites: vec![site.clone()],
+                ..ThreadFacts::default()
+            };
+            thread.off.insert(Reason::Peer, OffTime::default());
+            (0..late).for_each(|_| thread.timed_ns.add(41_000_000));
+            (0..others).for_each(|_| thread.timed_ns.add(3_000_000));
+            let facts = Facts { end_ns: life_ms * 1_000_000, threads: vec![thread], ..Facts::default() };
+            decides(&facts).is_some_and(|told| told.contains("TCP_NODELAY") && told.contains("get"))
+        };
+        assert!(told(20, 20, 2_400));
+        assert!(!told(19, 0, 2_400), "too few");
+        assert!(!told(20, 21, 2_400), "most are shorter");
+        assert!(!told(20, 20, 2_900), "it hardly waits so");
+    }
+
+    #[test]
+    fn many_that_come_and_sleep_are_told_of() {
+        let site = Site { call_path: vec![frame("retry", None, "/bin/mail", Role::Program)], ..Site::default() };
+        let facts = |count: u32, asleep: u64| {
+            let visitor = |tid| {
+                let mut thread = ThreadFacts {
+                    tid: Tid(tid),
+                    ended_ns: 100,
+                    off_sites: vec![site.clone()],
+                    ..ThreadFacts::default()
+                };
+                thread.account.ns[AccountState::Sleep as usize] = asleep;
+                thread
+            };
+            let mut facts = Facts { end_ns: 300, threads: (1..=count).map(visitor).collect(), ..Facts::default() };
+            facts.totals.thread_ns = u64::from(count) * 250;
+            facts
+        };
+        assert!(decides(&facts(20, 80)).is_some_and(|told| told.starts_with("20 threads") && told.contains("retry")));
+        assert_eq!(decides(&facts(19, 80)), None);
+        assert_eq!(decides(&facts(20, 79)), None, "they work");
+        let mut stay = facts(20, 80);
+        stay.end_ns = 200;
+        assert_eq!(decides(&stay), None, "they are there for all of it");
+        let mut others = facts(20, 80);
+        others.totals.thread_ns = 6_000;
+        assert_eq!(decides(&others), None, "others have most of the time");
+    }
+
+    #[test]
     fn answers_are_named_where_an_ended_program_mostly_waits_for_them() {
         let facts = |function, ns| {
             let site = Site { call_path: vec![frame(function, None, "/bin/shop", Role::Program)], ..Site::default() };
@@ -413,12 +501,6 @@ mod tests {
         assert!(decides(&half).is_some_and(|told| told.starts_with("50%") && told.ends_with("in ask_price")));
         assert_eq!(decides(&facts("ask_price", 49)), None);
         assert_eq!(decides(&facts("poll_events", 50)), None, "it waits for whatever comes");
-        let mut late = half.clone();
-        late.threads[0].off.insert(Reason::Peer, OffTime::default());
-        (0..20).for_each(|_| late.threads[0].timed_ns.add(41_000_000));
-        assert!(decides(&late).is_some_and(|told| told.contains("TCP_NODELAY")));
-        (0..21).for_each(|_| late.threads[0].timed_ns.add(3_000_000));
-        assert!(decides(&late).is_some_and(|told| !told.contains("TCP_NODELAY")));
         let mut serves = half;
         serves.threads[0].exited = false;
         assert_eq!(decides(&serves), None, "a server has nothing to do");

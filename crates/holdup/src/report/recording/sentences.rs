@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use holdup_analyze::{
-    Cure, Evidence, Facts, Finding, Frame, GoroutineHolder, HolderDoing, Kind, LockFacts, Reason, Role, Site, Subject,
-    ThreadFacts, Unit, blocked_holder, lock_ahead, lock_of, lock_of_goroutines,
+    Blame, Cure, Evidence, Facts, Finding, Frame, GoroutineHolder, HolderDoing, Kind, Leaf, LockFacts, Reason, Role,
+    Site, Subject, ThreadFacts, Unit, blocked_holder, lock_ahead, lock_of, lock_of_goroutines,
 };
+use holdup_trace::Tid;
 
 use super::super::document::Document;
 use super::super::number;
@@ -281,6 +282,19 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "waited_share").map(number::percent).unwrap_or_default(),
             if value(finding, "waiters") == Some(1.0) { "its" } else { "their" },
             value(finding, "busy_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::SmallPool if value(finding, "takers").is_some() => format!(
+            "{} block in {subject} by turns, never two at once, for {} of the time, though they wait for no lock: something \
+             else lets them in one by one.",
+            others(finding, "takers", "thread"),
+            value(finding, "waited_share").map(number::percent).unwrap_or_default()
+        ),
+        Kind::SmallPool if value(finding, "borrowers").is_some() => format!(
+            "{} wait in {subject} for what others of them have, {} of their time; those who have it mostly wait \
+             themselves{}.",
+            others(finding, "borrowers", "thread"),
+            value(finding, "waited_share").map(number::percent).unwrap_or_default(),
             under(finding)
         ),
         Kind::SmallPool if value(finding, "callers").is_none() => format!(
@@ -736,9 +750,38 @@ fn holder_of_goroutines(holder: &GoroutineHolder) -> Option<String> {
 fn holder_excuse(facts: &Facts, finding: &Finding) -> String {
     let doing = lock(facts, finding).map(|lock| &lock.holder_doing);
     match doing.and_then(longest_off) {
+        Some(reason @ Reason::Futex(what)) if !what.is_contention() => {
+            format!(", mostly {}{}", off(reason), by_whom(facts, finding).unwrap_or_default())
+        }
         Some(reason) => format!(", mostly {}", off(reason)),
         None => String::new(),
     }
+}
+
+/// Who mostly has to wake the holder, if that one sleeps or waits for something else.
+fn by_whom(facts: &Facts, finding: &Finding) -> Option<String> {
+    const MOSTLY: f64 = 0.4;
+    let number = lock_of(finding)?;
+    let rows = || facts.blame.iter().filter(|row| row.lock == Some(number));
+    let waits = |row: &&Blame| {
+        let wakes = row.via.and_then(|via| facts.lock(via)).is_some_and(|lock| !lock.primitive.is_contention());
+        wakes && row.thread != row.waiter && matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside)
+    };
+    let mut by_thread: BTreeMap<Tid, (u64, &Blame)> = BTreeMap::new();
+    for row in rows().filter(waits) {
+        by_thread.entry(row.thread).or_insert((0, row)).0 += row.ns;
+    }
+    let (ns, row) = by_thread.into_values().max_by_key(|(ns, _)| *ns)?;
+    let place = name::own_caller(row.site.as_ref()?)?;
+    let mostly = ns as f64 >= MOSTLY * rows().map(|row| row.ns).sum::<u64>() as f64;
+    mostly.then(|| {
+        let does = match row.leaf {
+            Leaf::Sleep => "sleeps",
+            Leaf::Io => "waits for a device",
+            _ => "waits for something outside",
+        };
+        format!(" by {}, which {does} in {place}", name::thread(facts, row.thread))
+    })
 }
 
 fn longest_off(doing: &HolderDoing) -> Option<Reason> {
@@ -855,6 +898,14 @@ fn cure(cure: Cure) -> &'static str {
         }
         Cure::SpinThenPark => "Spin for a few hundred nanoseconds before sleeping: the wait is shorter than a switch.",
         Cure::MoveOutOfSection => "Do what sleeps or blocks before taking the lock or after releasing it.",
+        Cure::LetSeveralIn => {
+            "Look for what all of them share and has one at a time (a strand or serial queue, one connection, one permit), \
+             and give each its own."
+        }
+        Cure::FasterReader => {
+            "Who reads the other end does not keep up: make that faster, write less, or collect what is to be written and \
+             let one thread write it without the lock."
+        }
         Cure::MoveIoOutOfSection => {
             "Read, write and sync before taking the lock or after releasing it; where all must wait for the disk, let \
              one sync serve all that wait (group commit)."

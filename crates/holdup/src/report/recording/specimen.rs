@@ -252,12 +252,14 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 43] = [
+    const CURES: [Cure; 45] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
         Cure::MoveOutOfSection,
         Cure::MoveIoOutOfSection,
+        Cure::FasterReader,
+        Cure::LetSeveralIn,
         Cure::MergeOrBatch,
         Cure::LetOverlap,
         Cure::FewerThreads,
@@ -490,6 +492,7 @@ pub fn held_up() -> Recording {
             (AccountState::Unknown, 10),
         ]),
         blame: blame(),
+        turns: Vec::new(),
         path: path(),
         header: header(),
         ending: Some(Ending {
@@ -525,6 +528,7 @@ pub fn held_up() -> Recording {
             name: "server".to_owned(),
             program: Some("/usr/bin/server".to_owned()),
             executed: None,
+            started_by: None,
             threads: 5,
         }],
         threads,
@@ -647,6 +651,7 @@ pub fn healthy() -> Recording {
             name: "server".to_owned(),
             program: None,
             executed: None,
+            started_by: None,
             threads: 3,
         }],
         threads,
