@@ -106,7 +106,7 @@ fn function(pid: u32, call_path: &[Frame]) -> Option<Function> {
     Some((pid, own.module.clone(), own.function.clone(), start))
 }
 
-/// Whether these, by when they begin, never are two at once, and whose turn it is was mostly woken by one of the others.
+/// Whether these, by when they begin, never are two at once, and who begins was mostly woken by another of them.
 fn are_in_turn(lookup: &Lookup<'_>, turns: &[Turn]) -> bool {
     let (mut all, mut together, mut until) = (0, 0, 0);
     let (mut changes, mut woken) = (0_u64, 0_u64);
