@@ -343,7 +343,7 @@ fn half_pool_of_uv(facts: &Facts) -> Option<Finding> {
     let waited_share = weigh::share(waited_ns, main.life_ns());
     let half = all.max(workers.len()).div_ceil(2) as u64;
     let blocked_ns: u64 = calls.iter().map(|row| row.ns).sum();
-    let blocked_share = weigh::share(blocked_ns, half * facts.span_ns()).min(1.0);
+    let blocked_share = weigh::share(blocked_ns, half.saturating_mul(facts.span_ns())).min(1.0);
     let call_path = &calls.iter().max_by_key(|row| row.ns)?.site.as_ref()?.call_path;
     let outer = call_path.iter().rposition(resolves).unwrap_or(0);
     let small = half >= 1 && blocked_share >= LEAST_HALF && waited_share >= LEAST_WAITED && waited_ns >= LEAST_NS;

@@ -402,10 +402,12 @@ fn is_paced_by_input(facts: &Facts, lock: &LockFacts) -> bool {
     if doing.off.get(&Reason::Peer).is_none_or(|ns| ns * 2 < known_ns) || !doing.off_sites.first().is_some_and(reads) {
         return false;
     }
+    // In a damaged recording they may have started each other.
+    const MOST_BETWEEN: usize = 16;
     let process = |pid: Pid| facts.processes.iter().find(|process| process.pid == pid);
     let of_program = |pid: Pid| {
-        let mut line = std::iter::successors(Some(pid), |pid| process(*pid)?.started_by);
-        line.any(|one| one == lock.pid)
+        let line = std::iter::successors(Some(pid), |pid| process(*pid)?.started_by);
+        line.take(MOST_BETWEEN).any(|one| one == lock.pid)
     };
     let holds = |tid: Tid| lock.holders.iter().any(|holder| holder.tid == tid);
     let (mut beyond, mut within) = (0, 0);
