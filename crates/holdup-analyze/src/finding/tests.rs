@@ -3376,6 +3376,33 @@ fn programs_that_are_started_at_the_thresholds() {
     assert!(matches!(found.subjects[..], [Subject::Process { pid: Pid(PID), .. }]));
 }
 
+/// Ten programs of Perl read their modules for 30% of the CPU time.
+fn interpreters_started() -> Facts {
+    let mut facts = programs_started();
+    facts.threads.truncate(11);
+    facts.threads[0].on_cpu_ns = 0;
+    facts.threads.iter_mut().skip(1).for_each(|thread| thread.on_cpu_ns = 2 * S);
+    facts.totals.on_cpu_ns = 20 * S;
+    facts.end_ns = facts.start_ns + 20 * S;
+    facts.totals.user_samples = 1_000;
+    facts.symbols = vec![below("Perl_yyparse", 300), below("perl_parse", 200)];
+    facts
+}
+
+#[test]
+fn interpreters_that_are_started_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ThreadChurn,
+        interpreters_started,
+        &[
+            ("they are fewer", |facts| facts.threads[7].exited = false),
+            ("each works for long", |facts| facts.threads[7].on_cpu_ns += 1_000),
+            ("they do more else", |facts| facts.symbols[0].inclusive = 299),
+            ("it takes its time", |facts| facts.end_ns = facts.start_ns + 25 * S),
+        ],
+    );
+}
+
 /// Workers of Node are made, one after the other, for 15% of the CPU time.
 fn workers_of_node() -> Facts {
     let mut facts = quiet(21);

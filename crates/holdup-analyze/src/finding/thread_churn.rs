@@ -13,7 +13,9 @@
 //! within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on average; and at [`PROCESS_NS`] each (or
 //! what they ran if that is less), or by the samples in the kernel's `execve`, `kernel_clone` and `do_exit` if these
 //! are more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for [`LEAST_PROCESS_TIME`] of the
-//! elapsed time.
+//! elapsed time. Interpreters have more to do before they begin, reading modules above all: at least [`LEAST_READERS`]
+//! processes that ran for at most [`MOST_READER_RUN_NS`] each, and the function in which theirs do that has
+//! [`LEAST_READ`] of the samples.
 //!
 //! The severity is that estimate; of programs that are started, not more than the part of the elapsed time. The place
 //! is where the program makes threads, as far as samples or waits for their ends tell.
@@ -56,6 +58,9 @@ const LEAST_PROCESSES: u64 = 100;
 const MOST_PROCESS_RUN_NS: u64 = 10 * MS;
 const LEAST_PROCESS_SHARE: f64 = 0.15;
 const LEAST_PROCESS_TIME: f64 = 0.25;
+const LEAST_READERS: u64 = 10;
+const MOST_READER_RUN_NS: u64 = 2_000 * MS;
+const LEAST_READ: f64 = 0.3;
 /// Measured here: 700 us of CPU time for posix_spawn and wait of /bin/true, on both sides together.
 const PROCESS_NS: u64 = 600 * US;
 
@@ -73,12 +78,16 @@ fn of_processes(facts: &Facts) -> Option<Finding> {
     let per_s = weigh::per_s(processes, facts.span_ns());
     let mean_ns = run_ns.checked_div(processes)?;
     let estimate = weigh::share((processes * PROCESS_NS).min(run_ns), weigh::cpu_ns(facts));
-    let cost = estimate.max(weigh::share(weigh::samples_below(facts, starts_or_ends), weigh::samples(facts))).min(1.0);
+    let in_kernel = weigh::share(weigh::samples_below(facts, starts_or_ends), weigh::samples(facts));
+    let read = reading(facts);
+    let cost = estimate.max(in_kernel).max(read).min(1.0);
     let cost_ns = cost * weigh::cpu_ns(facts) as f64;
     // Where the CPUs are mostly idle, most of the time goes elsewhere.
     let of_elapsed = cost_ns / facts.span_ns().max(1) as f64;
     let matters = cost >= LEAST_PROCESS_SHARE && of_elapsed >= LEAST_PROCESS_TIME;
-    if processes < LEAST_PROCESSES || mean_ns > MOST_PROCESS_RUN_NS || !matters {
+    let for_little = processes >= LEAST_PROCESSES && mean_ns <= MOST_PROCESS_RUN_NS;
+    let for_reading = processes >= LEAST_READERS && mean_ns <= MOST_READER_RUN_NS && read >= LEAST_READ;
+    if !(for_little || for_reading) || !matters {
         return None;
     }
     let (starter, place) = starter(facts, &started);
@@ -101,6 +110,27 @@ fn of_processes(facts: &Facts) -> Option<Finding> {
 fn starts_or_ends(frame: &Frame) -> bool {
     let is = |name: &str| name.ends_with("_sys_execve") || ["kernel_clone", "do_exit"].contains(&name);
     frame.role == Role::Kernel && frame.function.as_deref().is_some_and(is)
+}
+
+/// The part of the samples in which an interpreter reads what it is to run.
+fn reading(facts: &Facts) -> f64 {
+    const READS: [&str; 10] = [
+        "Perl_yyparse",
+        "perl_parse",
+        "Py_InitializeFromConfig",
+        "PyImport_ImportModuleLevelObject",
+        "rb_require_internal",
+        "ruby_process_options",
+        "php_module_startup",
+        "setup_Rmainloop",
+        "node::CreateEnvironment",
+        "JNI_CreateJavaVM",
+    ];
+    let most = READS.iter().map(|read| {
+        let reads = |frame: &Frame| frame.function.as_deref().is_some_and(|name| weigh::is_function(name, read));
+        weigh::samples_below(facts, reads)
+    });
+    weigh::share(most.max().unwrap_or_default(), weigh::samples(facts))
 }
 
 /// Processes that executed a program, began and ended within the recording.
