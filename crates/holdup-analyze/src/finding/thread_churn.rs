@@ -126,11 +126,15 @@ fn reading(facts: &Facts) -> f64 {
         "node::CreateEnvironment",
         "JNI_CreateJavaVM",
     ];
-    let most = READS.iter().map(|read| {
-        let reads = |frame: &Frame| frame.function.as_deref().is_some_and(|name| weigh::is_function(name, read));
-        weigh::samples_below(facts, reads)
-    });
-    weigh::share(most.max().unwrap_or_default(), weigh::samples(facts))
+    let most = READS.iter().map(|name| below(facts, name)).max().unwrap_or_default();
+    weigh::share(most, weigh::samples(facts))
+}
+
+/// Samples in a function and in what it calls.
+fn below(facts: &Facts, name: &str) -> u64 {
+    weigh::samples_below(facts, |frame| {
+        frame.function.as_deref().is_some_and(|function| weigh::is_function(function, name))
+    })
 }
 
 /// Processes that executed a program, began and ended within the recording.
@@ -161,8 +165,7 @@ fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a Proces
 /// Workers of Node, each of which has a heap, an event loop and a library of its own.
 fn of_workers(facts: &Facts) -> Option<Finding> {
     const MAKES: [&str; 2] = ["node::CreateEnvironment", "node::FreeEnvironment"];
-    let makes = |name: &str| MAKES.iter().any(|start| weigh::is_function(name, start));
-    let made = weigh::samples_below(facts, |frame| frame.function.as_deref().is_some_and(makes));
+    let made = MAKES.iter().map(|name| below(facts, name)).sum();
     let cost = weigh::share(made, weigh::samples(facts)).min(1.0);
     let process = facts.processes.iter().max_by_key(|process| short_lived(facts, process).count())?;
     let threads = short_lived(facts, process).count() as u64;
