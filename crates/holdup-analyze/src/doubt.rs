@@ -1,10 +1,11 @@
 //! Why a recording without findings is no all-clear: silence must be earned.
 //!
 //! "No findings" means something only if what threads did is known: of their time at most a tenth may be unknown, no
-//! more than a hundredth of the events lost, about as many switches and as much CPU time recorded as the kernel
-//! counted, and the program must have run for a moment. Where a runtime runs tasks of its own on threads that mostly
-//! wait for any of them to be ready, what tasks wait for is not known. And where threads wait in code that a runtime
-//! made as it ran and nothing names, its locks and pools are not told from each other.
+//! more than a hundredth of the events lost, half of the CPU time that they wanted got, about as many switches and as
+//! much CPU time recorded as the kernel counted, and the program must have run for a moment. Where a runtime runs tasks
+//! of its own on threads that mostly wait for any of them to be ready, what tasks wait for is not known. And where
+//! threads wait in code that a runtime made as it ran and nothing names, its locks and pools are not told from each
+//! other.
 
 use std::collections::BTreeSet;
 
@@ -36,6 +37,11 @@ pub enum Doubt {
         count: u64,
         /// Of how many, those that were read included.
         of: u64,
+    },
+    /// Other programs had the CPUs.
+    Displaced {
+        /// The share of the time that the threads were there to work.
+        share: f64,
     },
     /// The kernel counted other switches than were recorded.
     Switches {
@@ -94,6 +100,9 @@ const MOST_UNSAMPLED: f64 = 0.5;
 const LEAST_PEERS: usize = 2;
 const LEAST_PEER_SHARE: f64 = 0.2;
 const MOST_LOST: f64 = 0.01;
+const MOST_DISPLACED: f64 = 0.5;
+/// Of the elapsed time, and all threads together: who hardly ever wants a CPU is not held up so.
+const LEAST_DISPLACED: f64 = 0.2;
 const MOST_MISSING: f64 = 0.1;
 /// Start and end of a command are not recorded.
 const SLACK_SWITCHES: u64 = 50;
@@ -117,6 +126,11 @@ pub(crate) fn all(facts: &Facts) -> Vec<Doubt> {
     let of = totals.lost.saturating_add(totals.events);
     if totals.lost as f64 > MOST_LOST * of as f64 {
         doubts.push(Doubt::Lost { count: totals.lost, of });
+    }
+    let (displaced_ns, working_ns) = facts.displacement();
+    let share = displaced_ns as f64 / working_ns.max(1) as f64;
+    if share >= MOST_DISPLACED && displaced_ns as f64 >= LEAST_DISPLACED * facts.span_ns() as f64 {
+        doubts.push(Doubt::Displaced { share });
     }
     // The kernel counts a command with the children that it waited for; others were recorded as well.
     let beyond = facts.processes.len() > 1;
@@ -293,6 +307,22 @@ mod tests {
             ..Ending::default()
         });
         all(&facts)
+    }
+
+    #[test]
+    fn what_other_programs_took_hides_the_rest() {
+        let facts = |displaced_ms: u64, span_ms: u64| {
+            let ms = 1_000_000;
+            let mut facts = Facts { end_ns: span_ms * ms, ..Facts::default() };
+            let mut thread = ThreadFacts { on_cpu_ns: 200 * ms, ..ThreadFacts::default() };
+            thread.off.insert(Reason::Displaced, OffTime { count: 1, ns: displaced_ms * ms });
+            facts.totals.on_cpu_ns = thread.on_cpu_ns;
+            facts.threads.push(thread);
+            facts
+        };
+        assert_eq!(all(&facts(200, 1_000)), [Doubt::Displaced { share: 0.5 }]);
+        assert_eq!(all(&facts(199, 900)), [], "it got most of what it wanted");
+        assert_eq!(all(&facts(200, 1_001)), [], "it mostly has nothing to do");
     }
 
     #[test]

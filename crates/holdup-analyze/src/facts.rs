@@ -126,6 +126,16 @@ impl Facts {
         recorded + counted.saturating_sub(recorded).min(ends)
     }
 
+    /// How long other programs had the CPUs that the program's threads wanted, and how long the threads were there to
+    /// work, that included.
+    pub(crate) fn displacement(&self) -> (u64, u64) {
+        let off =
+            |reason| self.threads.iter().filter_map(|thread| thread.off.get(&reason)).map(|off| off.ns).sum::<u64>();
+        let displaced_ns = off(Reason::Displaced);
+        let work_ns: u64 = self.threads.iter().map(|thread| thread.on_cpu_ns + thread.lock_wait_ns).sum();
+        (displaced_ns, displaced_ns + work_ns + off(Reason::Preempted))
+    }
+
     /// The locks with their numbers.
     pub fn numbered_locks(&self) -> impl Iterator<Item = (LockNumber, &LockFacts)> {
         (0..).map(LockNumber).zip(&self.locks)
@@ -240,6 +250,17 @@ pub struct GoroutineGroup {
     pub site: Site,
     /// How many.
     pub mean: f64,
+    /// Of those that sleep in a loop that does nothing but look.
+    pub looking: Option<Looking>,
+}
+
+/// Goroutines that look again and again whether something has happened, and sleep in between.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looking {
+    /// The share of looks at goroutines that find one.
+    pub share: f64,
+    /// How often another one was there than before, or one again or no longer.
+    pub turns: u64,
 }
 
 /// What a goroutine does, or waits for.
@@ -414,6 +435,9 @@ pub struct ThreadFacts {
     /// first.
     #[serde(skip)]
     pub off_sites: Vec<Site>,
+    /// Of these, where it mostly sleeps, in a loop that does nothing but look.
+    #[serde(skip)]
+    pub looking: Option<Site>,
     /// What the kernel counted at the first and the last reading.
     #[serde(flatten, serialize_with = "shown::<_, Usages, _>")]
     #[schemars(flatten, with = "Usages")]

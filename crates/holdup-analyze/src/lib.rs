@@ -25,8 +25,8 @@ pub use efficiency::Efficiency;
 pub use facts::{
     Account, AccountState, Blame, Code, CpuFacts, Facts, GoroutineFacts, GoroutineGroup, GoroutineHolder,
     GoroutineLock, GoroutineState, Herds, Holder, HolderDoing, Hotspot, HotspotClass, Leaf, LockFacts, LockName,
-    LockNumber, LockSamples, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts, Reason,
-    Site, SocketFacts, ThreadFacts, Totals, Wakings,
+    LockNumber, LockSamples, Looking, Moment, OffTime, PairFacts, Path, PathPart, PathPiece, Primitive, ProcessFacts,
+    Reason, Site, SocketFacts, ThreadFacts, Totals, Wakings,
 };
 pub use finding::{
     Command, Cure, Evidence, Finding, Kind, Subject, Unit, blocked_holder, goroutine_lock, lock_ahead, lock_of,

@@ -238,6 +238,8 @@ pub enum Cure {
     WakeOne,
     /// Sleep instead of spinning, or back off.
     ParkInsteadOfSpin,
+    /// Let threads of OpenMP sleep where they wait for each other, or have fewer of them.
+    SleepAtBarriers,
     /// Count per thread, or claim in chunks.
     ShardCounter,
     /// Give each thread's data cache lines of its own.

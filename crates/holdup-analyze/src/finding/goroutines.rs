@@ -416,7 +416,12 @@ pub(super) mod tests {
         let sites = vec![path(&["main.post", "main.run"])];
         let holder = GoroutineHolder { mean: 1.0, sites, ..GoroutineHolder::default() };
         let sends = vec![GoroutineLock { contended: 0.5, holder: Some(holder), ..GoroutineLock::default() }];
-        let idle = |mean, function| GoroutineGroup { state: GoroutineState::Receive, mean, site: path(&[function]) };
+        let idle = |mean, function| GoroutineGroup {
+            state: GoroutineState::Receive,
+            mean,
+            site: path(&[function]),
+            looking: None,
+        };
         let doing = vec![idle(3.0, "main.run"), idle(5.0, "main.collect")];
         let of = GoroutineFacts { looks: FEW_LOOKS, doing, sends, ..GoroutineFacts::default() };
         Facts { goroutines: vec![of], ..Facts::default() }
@@ -451,7 +456,8 @@ pub(super) mod tests {
         let mut facts = Facts { start_ns: 0, end_ns: 1_000, ..Facts::default() };
         facts.totals.runnable_ns = vec![0, 900, 100, 0];
         facts.tasks = vec![Task { function: "main.value.func1".to_owned(), samples: 100, ..Task::default() }];
-        let group = |state, mean, functions: &[&str]| GoroutineGroup { state, mean, site: path(functions) };
+        let group =
+            |state, mean, functions: &[&str]| GoroutineGroup { state, mean, site: path(functions), looking: None };
         let waits = group(GoroutineState::Others, 1.0, &["sync.(*WaitGroup).Wait", "main.value"]);
         let doing = vec![group(GoroutineState::Running, 1.1, &[]), waits];
         facts.goroutines = vec![GoroutineFacts { looks: FEW_LOOKS, doing, ..GoroutineFacts::default() }];
@@ -528,7 +534,7 @@ pub(super) mod tests {
     pub(in super::super) fn herd() -> Facts {
         let call_path = vec![Frame::named("sync.(*Cond).Wait", Role::Lock), Frame::named("cross", Role::Program)];
         let site = Site { call_path, count: 0, ns: 0 };
-        let group = |state, mean| GoroutineGroup { state, site: site.clone(), mean };
+        let group = |state, mean| GoroutineGroup { state, site: site.clone(), mean, looking: None };
         let doing = vec![
             group(GoroutineState::Runnable, 7.0),
             group(GoroutineState::Mutex, 1.0),

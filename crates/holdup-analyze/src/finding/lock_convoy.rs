@@ -9,7 +9,8 @@
 //! - the median run before a wait is at most [`LONGEST_RUN_NS`], the short runs that the Windows CE team (2007) saw in
 //!   a system that did little but switch. With longer runs the switches hardly matter and the lock is merely hot;
 //! - that run is at most [`MOST_HANDOVERS`] times the median hand-over (with two threads nobody else is in the queue,
-//!   and the wait itself stands for it): threads do little but pass the lock on.
+//!   and the wait itself stands for it): threads do little but pass the lock on;
+//! - that hand-over takes no longer than such a run: of longer sections the switch is a small part.
 //!
 //! Where threads were only looked at, neither waits nor runs are seen one by one. Then the kernel's counts of the
 //! waiters' switches tell how long a run is on average, and the share of their blocked time that goes by at the lock,
@@ -124,6 +125,7 @@ fn is_convoy(facts: &Facts, lock: &LockFacts) -> bool {
         && switch_share(facts, lock) >= LEAST_SWITCH_SHARE
         && run_ns <= LONGEST_RUN_NS
         && run_ns <= pace_ns(lock) * MOST_HANDOVERS
+        && pace_ns(lock) <= LONGEST_RUN_NS
 }
 
 /// The time from one hand-over to the next, or of a wait where there is mostly one thread in the queue.

@@ -50,8 +50,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if cpus == 0 {
         return Vec::new();
     }
-    let costs = over_share(facts, cpus) >= LEAST_OVER_SHARE && cost_share(facts) >= LEAST_COST;
-    let over = facts.processes.iter().filter(|process| costs && is_over(facts, process, cpus));
+    let is_wanted = over_share(facts, cpus) >= LEAST_OVER_SHARE;
+    let costs = |process: &&ProcessFacts| is_over(facts, process, cpus) && cost_share(facts, process) >= LEAST_COST;
+    let over = facts.processes.iter().filter(|_| is_wanted).filter(costs);
     let findings: Vec<Finding> = over.map(|process| finding(facts, process, cpus)).collect();
     if findings.is_empty() { at_barrier(facts, cpus).into_iter().collect() } else { findings }
 }
@@ -105,14 +106,25 @@ fn spin_share(facts: &Facts) -> f64 {
     weigh::share(crate::spinning::hits(facts), weigh::samples(facts)) * weigh::sampled_share(facts)
 }
 
+/// Whether some of the threads mostly spin, while at least as many others hardly do: those that spin are too many, not
+/// the threads.
+fn spinners_are_too_many<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> bool {
+    const HARDLY: f64 = 0.1;
+    let shares: Vec<f64> = threads.map(|thread| weigh::share(thread.spun_ns, thread.on_cpu_ns)).collect();
+    let spinning = shares.iter().filter(|share| **share >= 0.5).count();
+    let working = shares.iter().filter(|share| **share <= HARDLY).count();
+    spinning > 0 && working >= spinning
+}
+
 /// What taking turns costs: waits for holders that wait for a CPU, and spinning while somebody else should run.
-fn cost_share(facts: &Facts) -> f64 {
+fn cost_share(facts: &Facts, process: &ProcessFacts) -> f64 {
     let waits: f64 =
         weigh::contended(facts).map(|(_, lock)| weigh::wait_share(facts, lock) * weigh::holding(lock).preempted).sum();
     // While a holder waits for a CPU, the thread that has it works: only switches are lost, and what is idle anyway.
+    let spun = if spinners_are_too_many(runnable_threads(facts, process)) { 0.0 } else { spin_share(facts) };
     waits
         .min(weigh::idle(facts) + weigh::switching(facts, facts.totals.switches))
-        .max(weigh::of_work(facts, spin_share(facts)))
+        .max(weigh::of_work(facts, spun))
         .min(1.0)
 }
 
@@ -154,11 +166,11 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     Finding {
         kind: Kind::Oversubscription,
         bound: None,
-        severity: cost_share(facts),
+        severity: cost_share(facts, process),
         subjects: vec![weigh::process_subject(process)],
         place: weigh::hottest(runnable_threads(facts, process)),
         evidence: vec![
-            part("cost_share", cost_share(facts)),
+            part("cost_share", cost_share(facts, process)),
             part("delay_share", delay_share),
             part("over_share", over_share(facts, cpus)),
             count("hungry_threads", runnable_threads(facts, process).count() as u64),

@@ -22,6 +22,12 @@
 //! Or it waits for a condition that nobody signals, up to [`LONGEST_IN_THE_WAY_NS`] at a time and at least
 //! [`LEAST_IN_THE_WAY`] times, while others that have work to do wait for it, for [`LEAST_WAITED`] of the recording.
 //!
+//! Or threads sleep in a loop that reads memory, decides by what it read, and does nothing else: the code itself says
+//! that they look, however long the sleeps are. Half a sleep for each time that they go on with other things is at
+//! least [`LEAST_LATE`] of the recording, and so much of what the elapsed time goes by with. Goroutines are found in
+//! such a loop at [`LEAST_LOOKING`] of the looks at least, but not always the same one, while [`LEAST_IDLE`] of the
+//! CPUs' time is idle.
+//!
 //! Or at least [`LEAST_ALIKE`] threads that began with one function sleep as long as each other, up to
 //! [`LONGEST_IN_THE_WAY_NS`] and at least [`LEAST_IN_THE_WAY`] times, as above; two of them or more hand on what they
 //! find without ending waits of others, for the next one looks, too; and others that hand things on in turn wait for
@@ -38,13 +44,13 @@ use std::sync::Arc;
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use super::{runtime, stages};
-use crate::facts::{Blame, Facts, Leaf, LockFacts, Reason, Site, ThreadFacts};
+use crate::facts::{Blame, Facts, Leaf, LockFacts, Looking, Reason, Site, ThreadFacts};
 use crate::names::{is_sleep, leads_through};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Polling,
     judge,
-    evidence: &["sleep_share", "polls_per_s", "period_ns", "run_ns_median", "threads", "polls"],
+    evidence: &["sleep_share", "polls_per_s", "period_ns", "run_ns_median", "threads", "polls", "goroutines"],
 };
 
 pub(super) const LEAST_SLEEPS: u64 = 200;
@@ -72,6 +78,15 @@ pub(super) const LEAST_WAITED: f64 = 0.3;
 const MOST_LOCK_WAITS: f64 = 0.03;
 /// A condition that is signalled once for so many timeouts is signalled at the end.
 const SIGNALLED_ONE_IN: u64 = 50;
+/// Looks at goroutines that tell something; so many of them find one that sleeps in a loop that only looks, and so
+/// often another one than before, or one again or no longer.
+const LEAST_GO_LOOKS: u64 = 20;
+const LEAST_LOOKING: f64 = 0.3;
+const LEAST_TURNS: u64 = 5;
+/// Of the recording, what is found late.
+const LEAST_LATE: f64 = 0.1;
+/// Of the CPUs' time.
+const LEAST_IDLE: f64 = 0.5;
 /// Who waits has work to do if it runs for so much of its life.
 const LEAST_WORK: f64 = 0.01;
 
@@ -128,7 +143,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let polling = if quick.is_empty() { alike(facts, slow, LONGEST_LOOK_NS) } else { quick };
     let polling = if polling.is_empty() { in_the_way } else { polling };
     let polling = if polling.is_empty() { relayed } else { polling };
-    let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else { return Vec::new() };
+    let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else {
+        return of_lookers(facts).or_else(|| of_goroutines(facts)).into_iter().collect();
+    };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
     vec![Finding {
@@ -146,6 +163,70 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
     }]
+}
+
+/// Threads that sleep in a loop of one function that does nothing but look, and go on in between.
+fn of_lookers(facts: &Facts) -> Option<Finding> {
+    let mut families: BTreeMap<Option<&Arc<str>>, Vec<(&ThreadFacts, &Site)>> = BTreeMap::new();
+    for thread in &facts.threads {
+        if let Some(site) = &thread.looking {
+            let function = site.caller().and_then(|frame| frame.function.as_ref());
+            families.entry(function).or_default().push((thread, site));
+        }
+    }
+    let sum_ns = |family: &[(&ThreadFacts, &Site)]| family.iter().map(|(_, site)| site.ns).sum::<u64>();
+    let family = families.into_values().max_by_key(|family| sum_ns(family))?;
+    let sleeps: u64 = family.iter().map(|(_, site)| site.count).sum();
+    let mean_ns = sum_ns(&family).checked_div(sleeps)?;
+    let late_ns = family.iter().map(|(thread, site)| goes_on(thread).min(site.count)).sum::<u64>() * mean_ns / 2;
+    let is_of = |tid| family.iter().any(|(thread, _)| thread.tid == tid);
+    let parts = facts.path.parts.iter().filter(|part| part.leaf == Leaf::Sleep && is_of(part.thread));
+    let on_path = weigh::share(parts.map(|part| part.ns).sum(), facts.span_ns());
+    let late = weigh::share(late_ns, facts.span_ns()).min(on_path);
+    let (thread, site) = family.iter().max_by_key(|(_, site)| site.ns)?;
+    (late >= LEAST_LATE).then(|| Finding {
+        severity: late.min(MOST_SEVERITY),
+        bound: Some(1.0 / (1.0 - late.min(0.9))),
+        subjects: vec![weigh::thread_subject(facts, thread.tid)],
+        place: Some((*site).clone()),
+        evidence: vec![
+            part("sleep_share", on_path),
+            rate("polls_per_s", weigh::per_s(sleeps, facts.span_ns())),
+            ns("period_ns", mean_ns),
+            ns("run_ns_median", thread.run_ns.median_ns()),
+            count("threads", family.len() as u64),
+            count("polls", sleeps),
+        ],
+        ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
+    })
+}
+
+/// How often a thread did more than to look: it ran for much longer, or waited for something else; once at least,
+/// before it ended.
+fn goes_on(thread: &ThreadFacts) -> u64 {
+    const LONGER: u64 = 4;
+    let look_ns = thread.run_ns.quantile_ns(0.1);
+    let runs = thread.run_ns.buckets().filter(|(from, ..)| *from >= LONGER * look_ns);
+    let longer: u64 = runs.map(|(.., count)| count).sum();
+    let sleeps = thread.looking.as_ref().map_or(0, |site| site.count);
+    longer.max(thread.voluntary.saturating_sub(sleeps)).max(1)
+}
+
+/// Goroutines that sleep in a loop that does nothing but look, and go on in between, while the CPUs are mostly idle.
+fn of_goroutines(facts: &Facts) -> Option<Finding> {
+    let of = facts.goroutines.iter().find(|of| of.looks >= LEAST_GO_LOOKS)?;
+    let looking = of.doing.iter().filter_map(|group| Some((group, group.looking?)));
+    let goes_on = |looking: &Looking| looking.share >= LEAST_LOOKING && looking.turns >= LEAST_TURNS;
+    let (group, looking) =
+        looking.filter(|(_, looking)| goes_on(looking)).max_by(|a, b| a.0.mean.total_cmp(&b.0.mean))?;
+    let idle = weigh::idle(facts);
+    (idle >= LEAST_IDLE).then(|| Finding {
+        severity: (looking.share * idle).min(MOST_SEVERITY),
+        subjects: weigh::function_subject(&group.site),
+        place: Some(group.site.clone()),
+        evidence: vec![part("sleep_share", looking.share), count("goroutines", group.mean.ceil() as u64)],
+        ..Finding::new(Kind::Polling, Cure::BlockInsteadOfLooking, weigh::record_again())
+    })
 }
 
 /// Whether many of a thread's sleeps are of one length, as far as looks from outside do not blur it.

@@ -178,11 +178,21 @@ pub(super) fn is_of_rayon(thread: &ThreadFacts) -> bool {
 }
 
 /// Whether one of the threads that Node keeps for itself idles here: for tasks of V8, such as collecting and compiling,
-/// or until a debugger asks.
+/// for one of libuv's, or until a debugger asks.
 pub(super) fn is_idle_in_node(site: &Site) -> bool {
     const THREADS: [&str; 2] = ["PlatformWorkerThread", "StartIoThreadMain"];
     let idles = |name: &str| name.starts_with("node::") && THREADS.iter().any(|thread| name.ends_with(thread));
-    leads_through(&site.call_path, idles)
+    leads_through(&site.call_path, idles) || is_idle_in_uv(site)
+}
+
+/// Whether a worker of libuv's pool waits for a task here. Its function is not exported: where symbols are stripped,
+/// the library's own frame has no name.
+fn is_idle_in_uv(site: &Site) -> bool {
+    site.call_path.windows(2).any(|pair| match (pair[0].function.as_deref(), pair[1].function.as_deref()) {
+        (Some("uv_cond_wait"), Some(caller)) => caller == "worker",
+        (Some("uv_cond_wait"), None) => pair[1].module == pair[0].module && pair[1].module.contains("libuv"),
+        _ => false,
+    })
 }
 
 /// Whether a worker of rayon, .NET or Erlang's machine looks for a task here, a few times before it sleeps; so does
@@ -215,16 +225,8 @@ pub(super) fn is_of_uv(facts: &Facts, thread: &ThreadFacts) -> bool {
         function.starts_with("node::ThreadPoolWork::")
             || ["uv__fs_work", "uv__getaddrinfo_work", "uv__queue_work"].contains(&function)
     };
-    // Its function is not exported: where symbols are stripped, the library's own frame has no name.
-    let idles = |site: &Site| {
-        site.call_path.windows(2).any(|pair| match (pair[0].function.as_deref(), pair[1].function.as_deref()) {
-            (Some("uv_cond_wait"), Some(caller)) => caller == "worker",
-            (Some("uv_cond_wait"), None) => pair[1].module == pair[0].module && pair[1].module.contains("libuv"),
-            _ => false,
-        })
-    };
     let waits = facts.locks.iter().any(|lock| {
-        lock.waiters.iter().any(|(tid, _)| *tid == thread.tid) && lock.wait_sites.first().is_some_and(idles)
+        lock.waiters.iter().any(|(tid, _)| *tid == thread.tid) && lock.wait_sites.first().is_some_and(is_idle_in_uv)
     });
     // Who asks for such work runs an event loop.
     let asks = thread.off.get(&Reason::Poll).is_some_and(|time| time.ns * 5 > thread.life_ns());
@@ -252,7 +254,10 @@ mod tests {
                 wait_sites: vec![Site { call_path, count: 1, ns: 1 }],
                 ..LockFacts::default()
             };
-            is_of_uv(&Facts { locks: vec![lock], ..Facts::default() }, &thread)
+            let idles = is_idle_in_node(&lock.wait_sites[0]);
+            let is_worker = is_of_uv(&Facts { locks: vec![lock], ..Facts::default() }, &thread);
+            assert_eq!(idles, is_worker, "what it waits for there is a task");
+            is_worker
         };
         assert!(of_uv([Some("worker"), Some("start_thread")], "/usr/bin/node"));
         assert!(of_uv([None, Some("start_thread")], "/usr/lib/libuv.so.1.0.0"));

@@ -13,7 +13,9 @@
 //! hardly any sample shows that something moves ([`go_scheduler::HARDLY_ANY_MOVED`]) or that Go's scheduler has
 //! something to do ([`go_scheduler::HARDLY`]).
 //!
-//! What is sampled while another thread of the program waits for a CPU that other programs have does not count.
+//! What is sampled while another thread of the program waits for a CPU that other programs have does not count, unless
+//! threads of the program keep each other from the CPUs for [`MOSTLY_OWN`] times as long as other programs do: then
+//! who spins has the very CPU that the other waits for.
 //!
 //! The severity is the share of the threads' working time. Samples of an ordinary user are of user code alone: the time
 //! in the kernel is taken off, where it is known.
@@ -34,6 +36,9 @@ pub(super) const RULE: Rule =
 pub(super) const LEAST_SAMPLES: u64 = 50;
 pub(super) const LEAST_SHARE: f64 = 0.1;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.05;
+const MOSTLY_OWN: u64 = 4;
+/// Of the CPU time, from which on threads that wait for a CPU want it from those that spin.
+pub(super) const LEAST_CROWDED: f64 = 0.25;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     samples(facts).into_iter().chain(of_goroutines(facts)).collect()
@@ -61,7 +66,9 @@ fn samples(facts: &Facts) -> Option<Finding> {
     let places = spinning(facts);
     let all: u64 = places.values().map(|(_, hits)| hits).sum();
     // Who spins for a thread that other programs keep from the CPU would not, without them.
-    let hits = all.saturating_sub(facts.spun_beside_displaced);
+    let by_others: u64 = facts.threads.iter().map(weigh::displaced_ns).sum();
+    let is_own = kept_off_by_own(facts) > MOSTLY_OWN * by_others;
+    let hits = if is_own { all } else { all.saturating_sub(facts.spun_beside_displaced) };
     let spin_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
     let spin_ns = hits * facts.header.sample_period_ns;
     let spin_cpus = weigh::share(spin_ns, facts.span_ns());
@@ -101,6 +108,11 @@ fn variable(facts: &Facts, frame: &Frame) -> Option<LockName> {
     named.and_then(|hotspot| hotspot.variable.clone())
 }
 
+/// How long threads of the program kept each other from the CPUs.
+fn kept_off_by_own(facts: &Facts) -> u64 {
+    facts.threads.iter().map(|thread| weigh::preempted(thread).ns).sum()
+}
+
 fn finding(
     facts: &Facts,
     severity: f64,
@@ -112,8 +124,12 @@ fn finding(
     // Threads of OpenMP that have done their share wait so for the others at the end of a loop: no lock of the
     // program's is there.
     let of_openmp = place.as_ref().and_then(|site| site.call_path.first()).is_some_and(Frame::is_of_openmp);
+    let crowded = weigh::share(kept_off_by_own(facts), weigh::cpu_ns(facts)) >= LEAST_CROWDED;
     let (cure, proof) = match of_openmp {
-        true => (Cure::Rebalance, weigh::try_with("--env OMP_WAIT_POLICY=active,passive")),
+        true => (
+            if crowded { Cure::SleepAtBarriers } else { Cure::Rebalance },
+            weigh::try_with("--env OMP_WAIT_POLICY=active,passive"),
+        ),
         false => (Cure::ParkInsteadOfSpin, weigh::bench(&format!("--lock ttas,adaptive,pthread --threads {threads}"))),
     };
     Finding {

@@ -9,8 +9,9 @@ use super::*;
 use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
-    Holder, HolderDoing, Hotspot, HotspotClass, Kept, Leaf, LineFacts, LockFacts, LockName, LockNumber, OffTime,
-    PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, TurnFacts, Wakings,
+    Holder, HolderDoing, Hotspot, HotspotClass, Kept, Leaf, LineFacts, LockFacts, LockName, LockNumber, Looking,
+    OffTime, PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, TurnFacts,
+    Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 
@@ -145,6 +146,7 @@ fn lock_convoy_at_its_thresholds() {
             ("threads do more than pass the lock on", |facts| {
                 facts.locks[0].handover_ns = histogram(100, 124 * US);
             }),
+            ("sections are long", |facts| facts.locks[0].handover_ns = histogram(100, 500 * US + 1)),
             ("it is a condition variable", |facts| facts.locks[0].primitive = Primitive::Condvar),
         ],
     );
@@ -154,6 +156,7 @@ fn lock_convoy_at_its_thresholds() {
 fn two_threads_make_a_convoy_too() {
     let mut facts = convoy();
     facts.locks[0].handover_ns = Histogram::default();
+    facts.locks[0].wait_ns = histogram(100, 500 * US);
     assert_eq!(judge(Kind::LockConvoy, &facts).len(), 1);
     facts.locks[0].wait_ns = histogram(1_000, 124 * US);
     assert!(judge(Kind::LockConvoy, &facts).is_empty(), "the waits are much shorter than the runs");
@@ -656,7 +659,7 @@ fn yielding_goroutine() -> Facts {
     let mut facts = handing_over();
     facts.totals.user_samples = 1_000;
     facts.symbols = vec![below("runtime.gosched_m", 100), below("runtime.goschedImpl", 100)];
-    let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean };
+    let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean, looking: None };
     let doing = vec![
         group(GoroutineState::Sleep, "main.main", 2.0),
         group(GoroutineState::Runnable, "main.take", 0.5),
@@ -716,7 +719,7 @@ fn threads_that_switch_in_gos_scheduler_do_so_for_what_goroutines_hand_over() {
         found.place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.clone()).unwrap_or_default()
     };
     assert_eq!(&*place(&facts), "runtime.futex");
-    let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean };
+    let group = |state, function, mean| GoroutineGroup { state, site: site(function), mean, looking: None };
     let doing = vec![group(GoroutineState::Receive, "main.take", 2.0), group(GoroutineState::Send, "main.put", 1.0)];
     facts.goroutines = vec![GoroutineFacts { doing, ..GoroutineFacts::default() }];
     assert_eq!(&*place(&facts), "main.put");
@@ -943,6 +946,20 @@ fn oversubscription_at_its_thresholds() {
 }
 
 #[test]
+fn who_only_spins_is_too_many_beside_those_who_work() {
+    let judged = |spinning: usize, working: usize| {
+        let mut facts = crowd();
+        facts.threads[1..=spinning].iter_mut().for_each(|thread| thread.spun_ns = thread.on_cpu_ns / 2);
+        let others = &mut facts.threads[spinning + 1..];
+        others.iter_mut().skip(working).for_each(|thread| thread.spun_ns = thread.on_cpu_ns / 5);
+        judge(Kind::Oversubscription, &facts).len()
+    };
+    assert_eq!(judged(2, 2), 0);
+    assert_eq!(judged(2, 1), 1, "most spin: as many as there are CPUs would not");
+    assert_eq!(judged(0, 4), 1);
+}
+
+#[test]
 fn gates_are_tried_where_they_can_be_put_before_the_locks() {
     let tried = |primitive| {
         let mut facts = crowd();
@@ -1060,6 +1077,15 @@ fn spin_waste_at_its_thresholds() {
             ("other programs have a CPU that another thread wants", |facts| facts.spun_beside_displaced = 1),
         ],
     );
+    let crowded = |own_ms| {
+        let mut facts = spinning();
+        facts.spun_beside_displaced = 40;
+        off(&mut facts, 0, Reason::Preempted, 1, own_ms * MS);
+        off(&mut facts, 1, Reason::Displaced, 1, 10 * MS);
+        judge(Kind::SpinWaste, &facts).len()
+    };
+    assert_eq!(crowded(41), 1, "who spins has the CPU that the other wants");
+    assert_eq!(crowded(40), 0);
 }
 
 #[test]
@@ -1103,7 +1129,8 @@ fn what_spins_is_called_by_the_function_and_not_by_what_was_inlined_there() {
 
 #[test]
 fn threads_of_openmp_that_spin_need_an_even_share_and_no_lock() {
-    let found = |module: &str| {
+    const OPENMP: &str = "/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0";
+    let facts_of = |module: &str| {
         let mut facts = spinning();
         facts.symbols.clear();
         let mut pause = spot(HotspotClass::Pause, "wait", 50, 50);
@@ -1111,11 +1138,21 @@ fn threads_of_openmp_that_spin_need_an_even_share_and_no_lock() {
         pause.frame = frame.clone();
         pause.sites = vec![Site { call_path: vec![frame, Frame::named("solve", Role::Program)], count: 50, ns: 0 }];
         facts.hotspots = vec![pause];
-        judge(Kind::SpinWaste, &facts).remove(0)
+        facts
     };
-    let of_openmp = found("/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0");
+    let found = |module| judge(Kind::SpinWaste, &facts_of(module)).remove(0);
+    let of_openmp = found(OPENMP);
     assert_eq!(of_openmp.cure, Cure::Rebalance);
     assert!(of_openmp.proof.words.join(" ").contains("OMP_WAIT_POLICY"));
+    let crowded = |enough| {
+        let mut facts = facts_of(OPENMP);
+        let quarter = weigh::cpu_ns(&facts) / 4;
+        let own_ns = if enough { quarter } else { quarter - 1 };
+        off(&mut facts, 0, Reason::Preempted, 1, own_ns);
+        judge(Kind::SpinWaste, &facts).remove(0).cure
+    };
+    assert_eq!(crowded(true), Cure::SleepAtBarriers, "they want the CPUs of those that spin");
+    assert_eq!(crowded(false), Cure::Rebalance);
     assert_eq!(found("/usr/bin/solver").cure, Cure::ParkInsteadOfSpin);
 }
 
@@ -1515,6 +1552,7 @@ const BASES: &[Base] = &[
     (Kind::ThreadChurn, churning),
     (Kind::ThreadChurn, programs_started),
     (Kind::Polling, polling_in_a_chain),
+    (Kind::Polling, looking_for_long),
     (Kind::LostWakeups, lingering),
     (Kind::SerialPhase, event_loop),
     (Kind::CpuAffinity, confined),
@@ -2864,6 +2902,68 @@ fn polling_in_the_way_of_others_at_its_thresholds() {
 }
 
 /// Several threads look every 5 ms.
+/// Ten times, a thread finds 20 ms late what it looks for.
+fn looking_for_long() -> Facts {
+    let mut facts = quiet(2);
+    off(&mut facts, 1, Reason::Sleep, 20, 400 * MS);
+    let mut runs = histogram(30, 10 * US);
+    (0..10).for_each(|_| runs.add(MS));
+    let place = Site { count: 20, ns: 400 * MS, ..site("settle") };
+    facts.path.parts =
+        vec![PathPart { leaf: Leaf::Sleep, thread: Tid(PID + 1), site: Some(place.clone()), file: None, ns: 500 * MS }];
+    let thread = &mut facts.threads[1];
+    (thread.run_ns, thread.voluntary, thread.looking) = (runs, 30, Some(place));
+    facts
+}
+
+#[test]
+fn who_only_looks_polls_however_long_it_sleeps() {
+    holds_at_its_thresholds(
+        Kind::Polling,
+        looking_for_long,
+        &[
+            ("its code does more", |facts| facts.threads[1].looking = None),
+            ("it goes on too rarely", |facts| {
+                facts.threads[1].voluntary = 29;
+                facts.threads[1].run_ns = histogram(30, 10 * US);
+            }),
+            ("the elapsed time goes by elsewhere", |facts| facts.path.parts[0].ns = 99 * MS),
+            ("others sleep then", |facts| facts.path.parts[0].thread = Tid(PID)),
+        ],
+    );
+    assert_eq!(judge(Kind::Polling, &looking_for_long())[0].severity, 0.1);
+}
+
+fn looking_goroutines() -> Facts {
+    let mut facts = quiet(1);
+    let looking = Some(Looking { share: 0.3, turns: 5 });
+    let group = GoroutineGroup { state: GoroutineState::Sleep, site: site("main.settle"), mean: 0.4, looking };
+    facts.goroutines = vec![GoroutineFacts { looks: 20, doing: vec![group], ..GoroutineFacts::default() }];
+    facts
+}
+
+#[test]
+fn goroutines_that_only_look_poll_at_their_thresholds() {
+    fn looking(facts: &mut Facts) -> &mut Looking {
+        facts.goroutines[0].doing[0].looking.as_mut().expect("it looks")
+    }
+    holds_at_its_thresholds(
+        Kind::Polling,
+        looking_goroutines,
+        &[
+            ("looks are few", |facts| facts.goroutines[0].looks = 19),
+            ("its code does more", |facts| facts.goroutines[0].doing[0].looking = None),
+            ("it rarely looks", |facts| looking(facts).share = 0.29),
+            ("it waits for the end, say", |facts| looking(facts).turns = 4),
+            ("the CPUs are busy", |facts| {
+                facts.totals.on_cpu_ns = 2 * facts.span_ns() + 1;
+                facts.threads[0].on_cpu_ns = 2 * facts.span_ns() + 1;
+            }),
+        ],
+    );
+    assert_eq!(judge(Kind::Polling, &looking_goroutines())[0].cure, Cure::BlockInsteadOfLooking);
+}
+
 fn polling_alike() -> Facts {
     let mut facts = quiet(4);
     for (index, sleeps) in [(1, 200), (2, 200), (3, 205)] {
@@ -3357,11 +3457,13 @@ fn programs_that_are_started_at_the_thresholds() {
             ("each works for long", |facts| {
                 facts.threads.iter_mut().skip(1).for_each(|thread| thread.on_cpu_ns = 11 * MS)
             }),
-            ("one is a fork", |facts| facts.processes[7].executed = None),
             ("others work more", |facts| facts.threads[0].on_cpu_ns = 301 * MS),
             ("it takes its time", |facts| facts.end_ns = facts.start_ns + 241 * MS),
         ],
     );
+    let mut forks = programs_started();
+    forks.processes.iter_mut().for_each(|process| process.executed = None);
+    assert_eq!(judge(Kind::ThreadChurn, &forks).len(), 1, "subshells cost as much");
     let mut large = programs_started();
     large.threads[0].on_cpu_ns = 900 * MS;
     large.totals.kernel_samples = Some(1_000);
@@ -3374,6 +3476,22 @@ fn programs_that_are_started_at_the_thresholds() {
     let found = &judge(Kind::ThreadChurn, &programs_started())[0];
     assert_eq!(found.place.as_ref().and_then(|site| site.caller()?.function.clone()).as_deref(), Some("clean"));
     assert!(matches!(found.subjects[..], [Subject::Process { pid: Pid(PID), .. }]));
+}
+
+#[test]
+fn programs_are_started_by_the_parent_of_most() {
+    let mut facts = programs_started();
+    facts.processes.push(ProcessFacts { pid: Pid(7), name: "xargs".into(), threads: 1, ..ProcessFacts::default() });
+    facts.threads.push(ThreadFacts { tid: Tid(7), pid: Pid(7), ..ThreadFacts::default() });
+    for index in 1..=100 {
+        // Every other one is started by the one before, as a shell's tools are.
+        let parent = if index % 2 == 1 { 7 } else { PID + index - 1 };
+        facts.processes[index as usize].started_by = Some(Pid(parent));
+    }
+    facts.processes[1].started_by = Some(Pid(PID));
+    let found = &judge(Kind::ThreadChurn, &facts)[0];
+    assert!(matches!(&found.subjects[..], [Subject::Process { pid: Pid(7), .. }]), "{:?}", found.subjects);
+    assert!(found.place.is_none(), "what another process waits for says nothing of it");
 }
 
 /// Ten programs of Perl read their modules for 30% of the CPU time.
@@ -3792,6 +3910,7 @@ fn of_goroutines(kind: Kind) -> Vec<Finding> {
         Kind::Deadlock => vec![goroutines::tests::stuck()],
         Kind::Imbalance => vec![goroutines::tests::uneven(), goroutines::tests::one_gets_all()],
         Kind::YieldStorm => vec![yielding_goroutine()],
+        Kind::Polling => vec![looking_goroutines()],
         _ => vec![held],
     };
     facts.iter().flat_map(|facts| judge(kind, facts)).collect()

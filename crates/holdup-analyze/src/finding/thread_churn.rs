@@ -9,13 +9,13 @@
 //! Or workers of Node are made for little each: at least [`LEAST_WORKERS`] threads began and ended, and what makes an
 //! environment for each of them (`node::CreateEnvironment`) has [`LEAST_MADE`] of the CPU samples.
 //!
-//! Or programs are started for little each: at least [`LEAST_PROCESSES`] processes that executed one began and ended
-//! within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on average; and at [`PROCESS_NS`] each (or
-//! what they ran if that is less), or by the samples in the kernel's `execve`, `kernel_clone` and `do_exit` if these
-//! are more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one CPU for [`LEAST_PROCESS_TIME`] of the
-//! elapsed time. Interpreters have more to do before they begin, reading modules above all: at least [`LEAST_READERS`]
-//! processes that ran for at most [`MOST_READER_RUN_NS`] each, and the function in which theirs do that has
-//! [`LEAST_READ`] of the samples.
+//! Or processes are started for little each, programs or forks such as the subshells of a shell: at least
+//! [`LEAST_PROCESSES`] began and ended within the recording; they ran for at most [`MOST_PROCESS_RUN_NS`] each, on
+//! average; and at [`PROCESS_NS`] each (or what they ran if that is less), or by the samples in the kernel's `execve`,
+//! `kernel_clone` and `do_exit` if these are more, they cost at least [`LEAST_PROCESS_SHARE`] of the CPU time, and one
+//! CPU for [`LEAST_PROCESS_TIME`] of the elapsed time. Interpreters have more to do before they begin, reading modules
+//! above all: at least [`LEAST_READERS`] processes that ran for at most [`MOST_READER_RUN_NS`] each, and the function
+//! in which theirs do that has [`LEAST_READ`] of the samples.
 //!
 //! The severity is that estimate; of programs that are started, not more than the part of the elapsed time. The place
 //! is where the program makes threads, as far as samples or waits for their ends tell.
@@ -28,7 +28,7 @@ use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Primitive, ProcessFacts, Reason, Site, ThreadFacts};
 use crate::names::{Frame, Role, leads_through};
 use holdup_trace::Pid;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::ThreadChurn,
@@ -137,22 +137,25 @@ fn below(facts: &Facts, name: &str) -> u64 {
     })
 }
 
-/// Processes that executed a program, began and ended within the recording.
+/// Processes that began and ended within the recording.
 fn started(facts: &Facts) -> FxHashSet<Pid> {
-    let executed = facts.processes.iter().filter(|process| process.executed.is_some()).map(|process| process.pid);
-    let executed: FxHashSet<Pid> = executed.collect();
     let short = |thread: &&ThreadFacts| thread.exited && thread.born_ns > facts.start_ns;
     let firsts = facts.threads.iter().filter(|thread| thread.tid.0 == thread.pid.0).filter(short);
-    firsts.map(|thread| thread.pid).filter(|pid| executed.contains(pid)).collect()
+    firsts.map(|thread| thread.pid).collect()
 }
 
-/// Who starts them, and where: the process that waits for children, or works at starting them.
+/// Who starts them, and where: the process that is the parent of most; where parents are not known, that which waits
+/// for children, or works at starting them.
 fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a ProcessFacts>, Option<Site>) {
     const STARTS: [&str; 5] = ["posix_spawn", "fork", "popen", "system", "wait"];
     let starts = |site: &&Site| {
         site.is_by_program() && leads_through(&site.call_path, |name| STARTS.iter().any(|word| name.contains(word)))
     };
-    let lasting = || facts.threads.iter().filter(|thread| !started.contains(&thread.pid));
+    let parent = most_common_parent(facts, started);
+    let lasting = || {
+        let all = facts.threads.iter().filter(|thread| !started.contains(&thread.pid));
+        all.filter(move |thread| parent.is_none_or(|parent| parent == thread.pid))
+    };
     let sites = |thread: &'a ThreadFacts| thread.off_sites.iter().chain(&thread.hot_sites).filter(starts);
     let found = lasting().flat_map(|thread| sites(thread).map(move |site| (thread, site)));
     let found = found.max_by_key(|(_, site)| site.count);
@@ -160,6 +163,16 @@ fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a Proces
     let thread = found.map(|(thread, _)| thread).or_else(|| lasting().max_by_key(waits));
     let process = thread.and_then(|thread| facts.processes.iter().find(|process| process.pid == thread.pid));
     (process, found.map(|(_, site)| site.clone()))
+}
+
+/// Of the processes that are not started for each item themselves: the one that started most.
+fn most_common_parent(facts: &Facts, started: &FxHashSet<Pid>) -> Option<Pid> {
+    let mut children: FxHashMap<Pid, u64> = FxHashMap::default();
+    let known = facts.processes.iter().filter(|process| started.contains(&process.pid));
+    for parent in known.filter_map(|process| process.started_by).filter(|parent| !started.contains(parent)) {
+        *children.entry(parent).or_default() += 1;
+    }
+    children.into_iter().max_by_key(|(pid, children)| (*children, std::cmp::Reverse(pid.0))).map(|(pid, _)| pid)
 }
 
 /// Workers of Node, each of which has a heap, an event loop and a library of its own.

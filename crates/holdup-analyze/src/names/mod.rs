@@ -14,6 +14,7 @@ mod instruction;
 pub(crate) mod interpreted;
 mod jit_dump;
 mod lines;
+mod looking;
 mod members;
 mod operand;
 pub(crate) mod pattern;

@@ -18,7 +18,7 @@ use super::place::Place;
 use super::spaces::{FileId, MappedFile, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
-use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, primitive, roles};
+use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, looking, primitive, roles};
 use crate::Problem;
 use crate::facts::{HotspotClass, LockName, Primitive};
 
@@ -280,6 +280,17 @@ impl<'s, 'a> Resolver<'s, 'a> {
         let variable = found.operand.and_then(|operand| self.variable(space, operand.wrapping_add(bias)));
         let frame = frames.into_iter().next()?;
         Some(Suspect { frame, instruction: found.text, class: found.class, variable })
+    }
+
+    /// Whether the program's own function of a call path calls what is below it in a loop that does nothing but look
+    /// whether something has happened.
+    pub(crate) fn only_looks(&mut self, space: SpaceId, call_path: &[Frame]) -> bool {
+        let own = call_path.iter().position(|frame| frame.role == Role::Program).filter(|at| *at > 0);
+        let Some(frame) = own.map(|at| &call_path[at]) else { return false };
+        let in_file = |region: &&Region| self.names.file(region.file).path == frame.module;
+        let Some(region) = self.names.regions(space).iter().find(in_file).copied() else { return false };
+        let returns_to = frame.offset + 1;
+        self.placed(region).is_some_and(|(binary, _)| looking::only_looks(binary, returns_to))
     }
 
     /// The instruction that a sample in user mode was taken at.

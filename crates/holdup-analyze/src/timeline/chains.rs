@@ -29,6 +29,8 @@ const FOLLOWED: u64 = 200_000;
 const MOST_BETWEEN: usize = 8;
 /// Threads of one process end within this time of each other as it exits.
 const EXIT_NS: u64 = 10_000_000;
+/// Waits for the outside of a fifth of the recording are for an end.
+const ENDS_IN: u64 = 5;
 /// So many steps at most are made for all waits.
 const MOST_STEPS: u64 = 60_000_000;
 
@@ -402,6 +404,7 @@ impl<M: Meaning> Walker<'_, M> {
         let Some(mut thread) = self.last_thread(start) else { return };
         let mut at = end.min(self.engine.threads[thread].last);
         chains.pieces.grain_ns = end.saturating_sub(start).div_ceil(GRAINS);
+        let end_wait_ns = end.saturating_sub(start) / ENDS_IN;
         // Locks that the path left a thread for, until when.
         let mut waited: Vec<(ListedId, u64)> = Vec::new();
         let most = 2 * self.engine.threads.iter().map(|thread| thread.log.stays().len() + 2).sum::<usize>();
@@ -457,16 +460,21 @@ impl<M: Meaning> Walker<'_, M> {
             }
             // Nobody waited for this sleep while it lasted: until then, the thread that was left did something else.
             let end = self.own_end(stay, thread);
+            let back = left.take_if(|_| waits);
             let unneeded = |(_, since): &(ThreadId, u64)| *since >= at && end.leaf == Leaf::Sleep;
-            if let Some((back, _)) = left.take_if(|_| waits).filter(unneeded) {
+            if let Some((back, _)) = back.filter(unneeded) {
                 thread = back;
                 continue;
             }
-            let from = stay.from.max(start);
+            // Nor was it for this one, which has waited for an end for long when the other thread began to wait.
+            let is_for_end = end.leaf == Leaf::Outside && (at - stay.from) >= end_wait_ns;
+            let back = back.filter(|(_, since)| is_for_end && (stay.from..at).contains(since));
+            let from = back.map_or(stay.from, |(_, since)| since).max(start);
             let lock = self.meaning.lock(self.meaning.part_of(stay, life.space));
             waited.extend(lock.map(|lock| (lock, from)));
             piece(chains, &mut waited, from, at, end);
             at = from;
+            thread = back.map_or(thread, |(back, _)| back);
         }
         chains.pieces.flush(at);
     }

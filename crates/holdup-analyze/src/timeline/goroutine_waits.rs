@@ -21,7 +21,8 @@ use super::goroutines::Process;
 use super::lookup::{Lookup, function_name};
 use super::naming::Naming;
 use crate::facts::{
-    GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LastGoroutine, LockName, Site,
+    GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LastGoroutine, LockName, Looking,
+    Site,
 };
 use crate::names::{Frame, Role, SpaceId, caller, is_wait_for_group, leads_through};
 
@@ -90,17 +91,22 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
         .collect();
     let means = means(process, kinds.len());
     let looks = Looks { process, kinds: &kinds, means: &means };
-    let mut groups: FxHashMap<_, GoroutineGroup> = FxHashMap::default();
-    for (kind, mean) in kinds.iter().zip(&means).filter(|(kind, _)| kind.is_own) {
+    let mut groups: FxHashMap<_, (GoroutineGroup, Vec<usize>)> = FxHashMap::default();
+    for (number, (kind, mean)) in kinds.iter().zip(&means).enumerate().filter(|(_, (kind, _))| kind.is_own) {
         let place = caller(told(&kind.path)).map(|frame| (frame.function.clone(), frame.line));
-        let group = groups.entry((kind.state, place)).or_insert_with(|| GoroutineGroup {
-            state: kind.state,
-            site: Site { call_path: told(&kind.path).to_vec(), ..Site::default() },
-            mean: 0.0,
+        let (group, numbers) = groups.entry((kind.state, place)).or_insert_with(|| {
+            let site = Site { call_path: told(&kind.path).to_vec(), ..Site::default() };
+            (GoroutineGroup { state: kind.state, site, ..GoroutineGroup::default() }, Vec::new())
         });
         group.mean += mean;
+        numbers.push(number);
     }
-    let mut doing: Vec<GoroutineGroup> = groups.into_values().collect();
+    for (group, numbers) in groups.values_mut().filter(|(group, _)| group.state == GoroutineState::Sleep) {
+        if naming.only_looks(space, &group.site.call_path) {
+            group.looking = Some(looks.looking(&Kinds::of(std::mem::take(numbers), kinds.len())));
+        }
+    }
+    let mut doing: Vec<GoroutineGroup> = groups.into_values().map(|(group, _)| group).collect();
     doing.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     let mean = doing.iter().map(|one| one.mean).sum();
     let mut mutexes: Vec<GoroutineLock> = looks
@@ -211,6 +217,15 @@ impl<'a> Looks<'a> {
         let named = lock.wait_sites.first().and_then(Site::caller);
         lock.name = named.map_or(LockName::Address, |frame| LockName::Site(function_name(frame)));
         lock
+    }
+
+    /// How often goroutines were found looking there, and how often that changed.
+    fn looking(self, there: &Kinds) -> Looking {
+        let found: Vec<bool> = self.process.all().map(|(_, found)| there.count(found) > 0).collect();
+        let others: u64 = there.numbers.iter().map(|number| self.process.turns[*number]).sum();
+        let changes = found.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        let share = found.iter().filter(|found| **found).count() as f64 / self.count();
+        Looking { share, turns: others + changes }
     }
 
     /// Goroutines that began with one function, all together each time, and end one by one until a last one is alone,

@@ -26,6 +26,11 @@ pub(crate) trait Naming {
         None
     }
 
+    /// Whether the program calls what is below it in a loop that does nothing but look.
+    fn only_looks(&mut self, _: SpaceId, _: &[Frame]) -> bool {
+        false
+    }
+
     /// The instruction that a sample in user mode was taken at.
     fn sampled_at(&self, _: StackId) -> Option<u64> {
         None
@@ -62,6 +67,10 @@ impl Naming for Resolver<'_, '_> {
 
     fn suspect(&mut self, space: SpaceId, stack: StackId) -> Option<Suspect> {
         Resolver::suspect(self, space, stack)
+    }
+
+    fn only_looks(&mut self, space: SpaceId, call_path: &[Frame]) -> bool {
+        Resolver::only_looks(self, space, call_path)
     }
 
     fn sampled_at(&self, stack: StackId) -> Option<u64> {

@@ -5,7 +5,7 @@ use holdup_trace::Tid;
 use super::engine::Engine;
 use super::thread::Thread;
 use crate::Problem;
-use crate::facts::{Facts, Reason};
+use crate::facts::Facts;
 
 /// Readings of /proc are not taken at the very moment of an event.
 const SLACK: u64 = 4;
@@ -40,10 +40,7 @@ pub(super) fn all(engine: &Engine, facts: &Facts) -> Vec<Problem> {
 
 /// Other programs took much of the machine: at least a tenth of the time that threads were there to work.
 fn displaced(facts: &Facts) -> Option<Problem> {
-    let off = |reason| facts.threads.iter().filter_map(|t| t.off.get(&reason)).map(|off| off.ns).sum::<u64>();
-    let displaced_ns = off(Reason::Displaced);
-    let work_ns: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns + thread.lock_wait_ns).sum();
-    let working_ns = displaced_ns + work_ns + off(Reason::Preempted);
+    let (displaced_ns, working_ns) = facts.displacement();
     (displaced_ns >= LEAST_DISPLACED_NS && displaced_ns * 10 >= working_ns)
         .then_some(Problem::Displaced { displaced_ns, working_ns })
 }

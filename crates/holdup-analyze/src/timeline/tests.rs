@@ -527,6 +527,23 @@ fn a_sleep_that_nobody_waited_for_is_not_on_the_path() {
     assert!(slept >= 10, "A waits while B sleeps: {slept}");
 }
 
+/// A waits for B, which has waited for the outside for nearly all of the time, as for its own end: only what is left of
+/// that wait is on the path.
+#[test]
+fn a_long_wait_for_the_outside_is_on_the_path_from_where_it_is_waited_for() {
+    let on_path = |b: &str| {
+        let text = format!("tick 1ms\ncapabilities full\nc = condvar\nA: ##########ccc#######\nB: {b}");
+        let (schedule, report) = report(&text);
+        let of = |thread, leaf| -> u64 {
+            let parts = report.facts.path.parts.iter();
+            parts.filter(|part| part.thread == schedule.tid(thread) && part.leaf == leaf).map(|part| part.ns).sum()
+        };
+        (of("A", Leaf::Running) / 1_000_000, of("B", Leaf::Outside) / 1_000_000)
+    };
+    assert_eq!(on_path("#ppppppppppp#C"), (17, 2));
+    assert_eq!(on_path("#p#######ppp#C"), (7, 4), "a short one is work that takes its time");
+}
+
 #[test]
 fn samples_become_code() {
     let (_, report) = report(

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use holdup_trace::{Stack, StackId, Stacks, Tid};
 
-use super::super::instruction::{Found, follows_call, inspect};
+use super::super::instruction::{Found, follows_call, imported_callee, inspect};
+use super::super::looking::only_looks;
 use super::super::spaces::MappedFile;
 use super::super::symbols::{Binary, Loaded};
 use super::super::{Names, Resolver, Suspect};
@@ -15,8 +16,13 @@ use crate::facts::{HotspotClass, LockName};
 const BASE: u64 = 0x5555_0000_0000;
 
 fn counter(flags: &[&str]) -> Option<Files> {
+    compiled("counter.c", flags)
+}
+
+/// The file is called `/counter`, whatever its source.
+fn compiled(source: &str, flags: &[&str]) -> Option<Files> {
     let shop = Workshop::new();
-    let source = fixture("counter.c");
+    let source = fixture(source);
     let mut words = flags.to_vec();
     words.extend([source.to_str()?, "-o", "counter"]);
     if !cfg!(target_arch = "x86_64") || !shop.run("gcc", &words) {
@@ -85,6 +91,31 @@ fn atomics_and_pauses_are_found_with_their_variables() {
     );
     let spin = suspects(&binary, "spin");
     assert!(spin[0].text == "pause", "{spin:?}");
+}
+
+#[test]
+fn sleeps_in_loops_that_only_look_are_told_from_others() {
+    let Some(files) = compiled("looking.c", &["-O2"]) else { return };
+    let binary = binary(&files);
+    let looks = |name| {
+        let mut sleeps = extent(&binary, name).filter(|at| imported_callee(&binary, *at) == Some("usleep"));
+        only_looks(&binary, sleeps.next().expect(name))
+    };
+    for (function, expected) in [
+        ("await_flag", true),
+        ("await_there", true),
+        ("await_locked", true),
+        ("await_in_call", true),
+        ("take_or_wait", true),
+        ("give_up_after", true),
+        ("count_down", false),
+        ("pace", false),
+        ("pace_until_stopped", false),
+        ("work_on", false),
+        ("once", false),
+    ] {
+        assert_eq!(looks(function), expected, "{function}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use holdup_analyze::{
-    Account, AccountState, Blame, Facts, Frame, GoroutineState, Leaf, LockNumber, PathPart, Reason, ThreadFacts,
+    Account, AccountState, Blame, Facts, Frame, GoroutineState, Leaf, LockNumber, PathPart, Reason, Role, ThreadFacts,
 };
 
 use super::super::document::{Column, Document, Table};
@@ -279,9 +279,21 @@ fn one_alone(facts: &Facts) -> Option<String> {
     let samples = busiest.user_samples + busiest.kernel_samples;
     let mostly = busiest.hot_sites.first().filter(|site| site.count * 2 >= samples && samples > 0);
     (works && much >= NEARLY_ALL).then(|| {
-        let place = mostly.and_then(name::own_caller).map(|place| format!(", mostly in {place}")).unwrap_or_default();
+        let place = mostly.and_then(name::own_caller).or_else(|| innermost_of_most(facts));
+        let place = place.map(|place| format!(", mostly in {place}")).unwrap_or_default();
         format!("{} alone has {} of the CPU time{place}", name::thread(facts, busiest.tid), number::percent(much))
     })
+}
+
+/// Of the program's functions that half of the samples are in, or below, the one that has least besides.
+fn innermost_of_most(facts: &Facts) -> Option<String> {
+    const ENTRIES: [&str; 3] = ["main", "_start", "__libc_start_main"];
+    let samples = facts.totals.user_samples + facts.totals.kernel_samples.unwrap_or(0);
+    let is_entry = |frame: &Frame| frame.function.as_deref().is_none_or(|function| ENTRIES.contains(&function));
+    let of_most = facts.symbols.iter().filter(|code| code.inclusive * 2 >= samples && samples > 0);
+    let own = of_most.filter(|code| code.frame.role == Role::Program && !is_entry(&code.frame));
+    let least = own.min_by_key(|code| (code.inclusive, std::cmp::Reverse(code.hits)))?;
+    least.frame.function.as_deref().map(text::clean)
 }
 
 /// Where goroutines sleep, if many of them do at a time: which of the sleeps wait for something shows in no look.
@@ -361,10 +373,13 @@ fn acknowledged_late(facts: &Facts) -> Option<String> {
     ))
 }
 
-/// Whether some thread runs, or wants to, for half of the elapsed time or more: nothing goes by with waits then.
+/// Whether threads run, or want to, for half of the elapsed time or more: nothing goes by with waits then. Those that
+/// do so at once count as one.
 fn works(facts: &Facts) -> bool {
     use AccountState::{CpuOther, CpuOwn, Running};
     let wanted: f64 = [Running, CpuOwn, CpuOther].iter().map(|state| facts.account.of(*state) as f64).sum();
+    let together_ns: u64 = facts.totals.runnable_ns.iter().skip(1).sum();
+    let wanted = if together_ns > 0 { wanted.min(together_ns as f64) } else { wanted };
     wanted * 2.0 >= facts.span_ns() as f64
 }
 
@@ -410,7 +425,7 @@ fn visitors_asleep(facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_analyze::{GoroutineGroup, OffTime, Path, Role, Site};
+    use holdup_analyze::{GoroutineGroup, OffTime, Path, Site};
     use holdup_trace::{Pid, Tid};
 
     use super::super::specimen::frame;
@@ -530,7 +545,7 @@ mod tests {
         let facts = |state, mean| {
             let group = |function, state, mean| {
                 let call_path = vec![frame(function, None, "/bin/shop", Role::Program)];
-                GoroutineGroup { state, site: Site { call_path, ..Site::default() }, mean }
+                GoroutineGroup { state, site: Site { call_path, ..Site::default() }, mean, looking: None }
             };
             let doing = vec![group("main.stage", state, mean), group("main.feed", GoroutineState::Receive, 8.0)];
             let goroutines = vec![holdup_analyze::GoroutineFacts { doing, ..Default::default() }];
@@ -558,6 +573,13 @@ mod tests {
         (facts.threads[1].hot_sites, facts.threads[1].user_samples) = (vec![hot], 10);
         assert!(decides(&facts).is_some_and(|told| told.ends_with("of the CPU time, mostly in squeeze")));
         facts.threads[1].hot_sites[0].count = 4;
+        let code = |function, inclusive| {
+            let frame = frame(function, None, "/bin/pack", Role::Program);
+            holdup_analyze::Code { frame, hits: 1, inclusive }
+        };
+        facts.symbols = vec![code("main", 10), code("serve", 10), code("squeeze_all", 5), code("squeeze", 4)];
+        facts.totals.user_samples = 10;
+        assert!(decides(&facts).is_some_and(|told| told.ends_with(", mostly in squeeze_all")), "and what it calls");
         facts.totals.on_cpu_ns = 106;
         assert_eq!(one_alone(&facts), None, "less");
         (facts.totals.on_cpu_ns, facts.end_ns) = (100, 181);

@@ -70,7 +70,7 @@ mod tests {
                 role: Role::Program,
             };
             let call_path = function.map(frame).into_iter().collect();
-            GoroutineGroup { state, mean, site: Site { call_path, ..Site::default() } }
+            GoroutineGroup { state, mean, site: Site { call_path, ..Site::default() }, looking: None }
         };
         let doing = vec![
             group(GoroutineState::Network, 61.0, None),

@@ -355,6 +355,9 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
                 under(finding)
             )
         }
+        Kind::Polling if finding.cure == Cure::BlockInsteadOfLooking => {
+            format!("Goroutines sleep and look again whether something has happened{}.", under(finding))
+        }
         Kind::Polling => format!(
             "{subject} polls every {}: it sleeps and looks again{}.",
             value(finding, "period_ns").map(number::time_ns).unwrap_or_default(),
@@ -919,6 +922,10 @@ fn cure(cure: Cure) -> &'static str {
             "Wake one thread at a time: signal in place of broadcast, a semaphore, or one condition per kind of waiter."
         }
         Cure::ParkInsteadOfSpin => "Sleep after a short spin, with a lock that parks its waiters.",
+        Cure::SleepAtBarriers => {
+            "Let threads sleep where they wait for each other (OMP_WAIT_POLICY=passive), or run no more of them than there \
+             are CPUs for them: who spins here has the CPU that another needs."
+        }
         Cure::ShardCounter => {
             "Count per thread or per CPU, 64 bytes or more apart, and add up on reading; claim many indices at a time."
         }

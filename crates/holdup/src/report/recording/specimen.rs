@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 45] = [
+    const CURES: [Cure; 46] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -265,6 +265,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::FewerThreads,
         Cure::WakeOne,
         Cure::ParkInsteadOfSpin,
+        Cure::SleepAtBarriers,
         Cure::ShardCounter,
         Cure::OwnLines,
         Cure::FewerCalls,
@@ -573,8 +574,8 @@ pub fn held_up() -> Recording {
             looks: 3,
             mean: 9.0,
             doing: vec![
-                GoroutineGroup { state: GoroutineState::Mutex, site: locking(3, 0), mean: 4.0 },
-                GoroutineGroup { state: GoroutineState::Running, site: Site::default(), mean: 1.0 },
+                GoroutineGroup { state: GoroutineState::Mutex, site: locking(3, 0), mean: 4.0, looking: None },
+                GoroutineGroup { state: GoroutineState::Running, site: Site::default(), mean: 1.0, looking: None },
             ],
             mutexes: vec![GoroutineLock {
                 wait_sites: vec![locking(3, 0)],

@@ -105,6 +105,10 @@ pub(super) fn doubted(doubt: &Doubt) -> String {
         Doubt::Lost { count, of } => {
             format!("{} of {} events were lost", number::count(*count as f64), number::count(*of as f64))
         }
+        Doubt::Displaced { share } => format!(
+            "other programs had the CPUs for {} of the time that its threads wanted to work, so record on a calmer machine",
+            number::percent(*share)
+        ),
         Doubt::Switches { recorded, counted } => format!(
             "{} switches were recorded, the kernel counted {}",
             number::count(*recorded as f64),
