@@ -1,4 +1,4 @@
-//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks, in short loops that do
+//! spin-waste: CPU time is burnt in loops that wait: behind `pause` instructions, in spin locks, in loops that do
 //! the same in every round until another thread changes what they read. (`sched_yield` is yield-storm.) Or goroutines
 //! look into channels again and again.
 //!
@@ -21,7 +21,7 @@
 //! in the kernel is taken off, where it is known.
 //!
 //! How it can be wrong: spinning pays where the wait is shorter than a switch and CPUs are free (Karlin and others,
-//! 1991); try before changing. Loops on a plain read without `pause` are found where they are short and call nothing.
+//! 1991); try before changing. Loops on a plain read without `pause` are found where all of a round is in one file.
 
 use super::weigh::{self, count, part, ratio};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject};

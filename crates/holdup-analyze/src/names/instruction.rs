@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
 };
 
 use super::Frame;
+use super::looking;
 use super::symbols::{Binary, Machine};
 use crate::facts::{HotspotClass, LockName};
 
@@ -144,10 +145,9 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
     let behind = following(binary, ip);
     let previous = before.last();
     let atomic = previous.filter(|i| is_atomic(i)).or(behind.first().filter(|i| is_atomic(i)));
-    let near = &before[before.len().saturating_sub(LOOP)..];
-    let around: Vec<Instruction> = near.iter().chain(&behind).copied().collect();
-    if let Some((tries, operand)) = atomic.and_then(|i| waiting_loop(&around, i.ip())).filter(|(i, _)| is_atomic(i)) {
-        return Some(found(&tries, HotspotClass::Reread, operand));
+    let reread = |read: &Instruction| found(read, HotspotClass::Reread, operand(read, &preceding(binary, read.ip())));
+    if let Some(tries) = atomic.and_then(|i| looking::waiting_loop(binary, i.ip())).filter(is_atomic) {
+        return Some(reread(&tries));
     }
     if let Some(instruction) = atomic {
         let upto = before.iter().position(|i| i.ip() == instruction.ip()).unwrap_or(before.len());
@@ -158,58 +158,12 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
         let watched = watched(&pause, &following(binary, pause.ip()), &before);
         return Some(found(&pause, HotspotClass::Pause, watched));
     }
-    let (read, operand) = waiting_loop(&around, ip)?;
-    Some(found(&read, HotspotClass::Reread, operand))
-}
-
-/// The first read of memory in a short loop that does the same in every round until another thread changes what it
-/// reads: it writes no memory but by trying to take a lock, calls nothing, and no register is carried from one round to
-/// the next. With it the fixed address that is read, if there is one.
-fn waiting_loop(around: &[Instruction], ip: u64) -> Option<(Instruction, Option<u64>)> {
-    let is_jump = |i: &Instruction| i.is_jcc_short_or_near() || i.is_jmp_short_or_near();
-    let is_back = |i: &&Instruction| is_jump(i) && i.ip() >= ip && i.near_branch_target() <= ip;
-    let back = around.iter().find(is_back)?;
-    let begin = around.iter().position(|i| i.ip() == back.near_branch_target())?;
-    let body = around[begin..].iter().take_while(|i| i.ip() <= back.ip());
-    let mut factory = InstructionInfoFactory::new();
-    let (mut written, mut carried): (Vec<Register>, Vec<Register>) = (Vec::new(), Vec::new());
-    let mut read = None;
-    for instruction in body {
-        let flow = instruction.flow_control();
-        if !matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
-            return None;
-        }
-        let info = factory.info(instruction);
-        let tries = tries_to_take(instruction);
-        for memory in info.used_memory() {
-            if tries {
-                read = read.or(Some(*instruction));
-            } else if !matches!(
-                memory.access(),
-                OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess
-            ) {
-                return None;
-            }
-            if memory.access() == OpAccess::Read {
-                read = read.or(Some(*instruction));
-            }
-        }
-        // An instruction reads before it writes.
-        let registers = || info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
-        let reads = |access| !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None);
-        carried
-            .extend(registers().filter(|(one, access)| reads(*access) && !written.contains(one)).map(|(one, _)| one));
-        let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
-        written.extend(registers().filter(|(_, access)| writes(*access)).map(|(one, _)| one));
-    }
-    let read = read.filter(|_| !carried.iter().any(|one| written.contains(one)))?;
-    let before: Vec<Instruction> = around.iter().copied().take_while(|i| i.ip() < read.ip()).collect();
-    Some((read, operand(&read, &before)))
+    looking::waiting_loop(binary, ip).as_ref().map(reread)
 }
 
 /// Whether it writes what it writes to find out what was there: a loop around it goes on until another thread has
 /// released a lock.
-fn tries_to_take(instruction: &Instruction) -> bool {
+pub(super) fn tries_to_take(instruction: &Instruction) -> bool {
     let tries = matches!(instruction.mnemonic(), Mnemonic::Xchg | Mnemonic::Cmpxchg | Mnemonic::Bts | Mnemonic::Btr);
     tries && is_atomic(instruction)
 }

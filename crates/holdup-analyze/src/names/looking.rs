@@ -3,12 +3,16 @@
 //!
 //! Around a call that sleeps, such a loop polls: the code itself says so, however long the sleeps are.
 
+use std::rc::Rc;
+
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, Register,
     UsedMemory,
 };
 
-use super::instruction::imported_callee;
+use rustc_hash::FxHashMap;
+
+use super::instruction::{imported_callee, tries_to_take};
 use super::symbols::{Binary, Machine};
 
 /// Longest instruction of x86.
@@ -120,8 +124,16 @@ fn go_on(
 
 /// Whether it writes memory that others may see, but as locks are taken and counts are counted.
 fn changes(instruction: &Instruction, memory: &UsedMemory) -> bool {
-    let reads = matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess);
-    !reads && !is_on_stack(memory) && !instruction.has_lock_prefix()
+    writes(memory) && !is_on_stack(memory) && !instruction.has_lock_prefix()
+}
+
+fn writes(memory: &UsedMemory) -> bool {
+    !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess)
+}
+
+/// Whether no other thread works on it: the stack, and what is the thread's own.
+fn is_own(memory: &UsedMemory) -> bool {
+    is_on_stack(memory) || matches!(memory.segment(), Register::FS | Register::GS)
 }
 
 /// Whether it is of the function's own frame. Where functions have no frame pointer, its register may point anywhere;
@@ -137,11 +149,11 @@ fn is_on_stack(memory: &UsedMemory) -> bool {
 /// What was read, and whether the flags tell of it.
 fn note(instruction: &Instruction, info: &InstructionInfo, walk: &mut Walk) {
     let registers = || info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
-    // What a function of Go begins with looks how much stack there is; the thread's own memory is no one else's.
-    let own = |memory: &UsedMemory| is_on_stack(memory) || matches!(memory.segment(), Register::FS | Register::GS);
+    // What a function of Go begins with looks how much stack there is.
     let looks_at_stack = registers().any(|(one, _)| one == Register::RSP);
-    let is_read = |access| matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite);
-    let reads = info.used_memory().iter().any(|memory| is_read(memory.access()) && !own(memory)) && !looks_at_stack
+    let is_read =
+        |access| !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess);
+    let reads = info.used_memory().iter().any(|memory| is_read(memory.access()) && !is_own(memory)) && !looks_at_stack
         || registers().any(|(one, access)| is_read(access) && walk.read.contains(&one))
         || instruction.rflags_read() != 0 && walk.flags;
     if instruction.rflags_modified() != 0 {
@@ -153,5 +165,145 @@ fn note(instruction: &Instruction, info: &InstructionInfo, walk: &mut Walk) {
             walk.read.retain(|one| *one != register);
             walk.read.extend(reads.then_some(register));
         }
+    }
+}
+
+/// What is read in a loop through an instruction that does the same in every round until another thread changes that:
+/// the loop writes no memory but by trying to take a lock, calls nothing that does, decides by what it read, and no
+/// register is carried from one round to the next.
+pub(super) fn waiting_loop(binary: &Binary<'_>, ip: u64) -> Option<Instruction> {
+    let mut search =
+        Search { binary, begin: ip, steps: FxHashMap::default(), path: Vec::new(), left: MOST_STEPS, found: None };
+    search.go(ip, &mut Vec::new());
+    search.found
+}
+
+/// The longest loop, in instructions.
+const LONGEST_LOOP: usize = 96;
+
+/// A search for such a loop.
+struct Search<'b, 'a> {
+    binary: &'b Binary<'a>,
+    begin: u64,
+    steps: FxHashMap<u64, Option<Rc<Step>>>,
+    /// Where it has come along, with how many calls it is in.
+    path: Vec<(Rc<Step>, usize)>,
+    left: usize,
+    found: Option<Instruction>,
+}
+
+/// An instruction that changes no memory.
+struct Step {
+    instruction: Instruction,
+    info: InstructionInfo,
+    then: Then,
+}
+
+/// Where it leads.
+enum Then {
+    To([Option<u64>; 2]),
+    Into(u64),
+    Back,
+}
+
+impl Search<'_, '_> {
+    fn go(&mut self, ip: u64, returns: &mut Vec<u64>) {
+        if ip == self.begin && returns.is_empty() && !self.path.is_empty() {
+            self.found = self.repeats();
+            return;
+        }
+        let depth = returns.len();
+        let is_known = self.path.iter().any(|(step, at)| step.instruction.ip() == ip && *at == depth);
+        if is_known || self.path.len() >= LONGEST_LOOP || self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let Some(step) = self.step(ip) else { return };
+        self.path.push((step.clone(), depth));
+        match step.then {
+            Then::To(next) => {
+                for next in next.into_iter().flatten() {
+                    if self.found.is_none() {
+                        self.go(next, returns);
+                    }
+                }
+            }
+            Then::Into(function) if depth < MOST_DEPTH => {
+                returns.push(step.instruction.next_ip());
+                self.go(function, returns);
+                returns.truncate(depth);
+            }
+            Then::Into(_) => {}
+            Then::Back => {
+                if let Some(next) = returns.pop() {
+                    self.go(next, returns);
+                    returns.push(next);
+                }
+            }
+        }
+        self.path.pop();
+    }
+
+    fn step(&mut self, ip: u64) -> Option<Rc<Step>> {
+        let binary = self.binary;
+        self.steps.entry(ip).or_insert_with(|| Step::at(binary, ip).map(Rc::new)).clone()
+    }
+
+    /// What it reads first, if the path is such a loop.
+    fn repeats(&self) -> Option<Instruction> {
+        let mut walk = Walk { ip: self.begin, returns: Vec::new(), read: Vec::new(), flags: false, decided: false };
+        for (step, _) in self.path.iter().chain(&self.path) {
+            walk.decided |= walk.flags && step.instruction.flow_control() == FlowControl::ConditionalBranch;
+            if step.instruction.flow_control() == FlowControl::Next {
+                note(&step.instruction, &step.info, &mut walk);
+            }
+        }
+        let is_read = |memory: &UsedMemory| !is_own(memory) && memory.access() != OpAccess::NoMemAccess;
+        let reads = self.path.iter().filter(|(step, _)| step.info.used_memory().iter().any(is_read));
+        let (first, _) = reads.min_by_key(|(step, depth)| (*depth, step.instruction.ip()))?;
+        // A round may begin anywhere.
+        let repeats = walk.decided && (0..self.path.len()).any(|begin| !self.carries(begin));
+        repeats.then_some(first.instruction)
+    }
+
+    /// Whether a register is read before the round, so begun, writes it.
+    fn carries(&self, begin: usize) -> bool {
+        let (mut written, mut needed): (Vec<Register>, Vec<Register>) = (Vec::new(), Vec::new());
+        let (behind, before) = self.path.split_at(begin);
+        for (step, _) in before.iter().chain(behind) {
+            let used = step.info.used_registers().iter();
+            let all = || used.clone().map(|used| (used.register().full_register(), used.access()));
+            let own = |one: &Register| *one != Register::RSP;
+            let reads = |access| !matches!(access, OpAccess::Write | OpAccess::None);
+            let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
+            let missing = all().filter(|(one, access)| own(one) && reads(*access) && !written.contains(one));
+            needed.extend(missing.map(|(one, _)| one));
+            written.extend(all().filter(|(one, access)| own(one) && writes(*access)).map(|(one, _)| one));
+        }
+        needed.iter().any(|one| written.contains(one))
+    }
+}
+
+impl Step {
+    /// Nothing, where it changes memory or leads out of what can be followed.
+    fn at(binary: &Binary<'_>, ip: u64) -> Option<Step> {
+        let instruction = decoded(binary, ip)?;
+        let info = InstructionInfoFactory::new().info(&instruction).clone();
+        let next = instruction.next_ip();
+        let target = instruction.near_branch_target();
+        let then = match instruction.flow_control() {
+            FlowControl::Next => {
+                if !tries_to_take(&instruction) && info.used_memory().iter().any(writes) {
+                    return None;
+                }
+                Then::To([Some(next), None])
+            }
+            FlowControl::ConditionalBranch => Then::To([Some(next), Some(target)]),
+            FlowControl::UnconditionalBranch => Then::To([Some(target), None]),
+            FlowControl::Call if instruction.is_call_near() => Then::Into(target),
+            FlowControl::Return => Then::Back,
+            _ => return None,
+        };
+        Some(Step { instruction, info, then })
     }
 }

@@ -73,6 +73,8 @@ fn atomics_and_pauses_are_found_with_their_variables() {
         ("await_there", Some(HotspotClass::Reread), None),
         ("take", Some(HotspotClass::Reread), Some(("g_taken", 0))),
         ("raise_by", Some(HotspotClass::Atomic), Some(("g_most", 0))),
+        ("poll_rings", Some(HotspotClass::Reread), None),
+        ("find_in", None, None),
         ("sum_up", None, None),
         ("last_of", None, None),
         ("plain", None, None),

@@ -311,7 +311,7 @@ pub fn goroutines_asleep(facts: &Facts) -> Option<String> {
 /// connections and pipes.
 fn others(facts: &Facts) -> Option<String> {
     // Who waits for whatever comes has nothing to do.
-    const OTHER_WAITS: [&str; 4] = ["poll", "select", "wait4", "waitid"];
+    const OTHER_WAITS: [&str; 6] = ["poll", "select", "wait4", "waitid", "sigsuspend", "sigtimedwait"];
     let waits = |part: &&PathPart| {
         let is_other = |name: &str| OTHER_WAITS.iter().any(|one| name.contains(one));
         let other = |frame: &Frame| frame.function.as_deref().is_some_and(is_other);
@@ -328,15 +328,29 @@ fn others(facts: &Facts) -> Option<String> {
     })
 }
 
-/// Whether the elapsed time of a program that has ended mostly goes by with an event loop of Python that has nothing to
-/// do: which task waits for which other, as for a lock of asyncio, is nothing that a thread waits for.
+/// Whether the elapsed time of a program that has ended mostly goes by with an event loop of Python or Node that has
+/// nothing to do: which task waits for which other, as for a lock of asyncio, is nothing that a thread waits for.
 fn event_loop(facts: &Facts) -> Option<String> {
-    let is_loop = |frame: &Frame| frame.file.as_deref().unwrap_or(&frame.module).ends_with("/asyncio/base_events.py");
-    let waits = |part: &&PathPart| {
-        let waits = matches!(part.leaf, Leaf::Outside | Leaf::Sleep);
-        waits && part.site.as_ref().is_some_and(|site| site.call_path.iter().any(is_loop))
+    let waits_in = |is_loop: &dyn Fn(&Frame) -> bool| {
+        let waits = |part: &&PathPart| {
+            let waits = matches!(part.leaf, Leaf::Outside | Leaf::Sleep);
+            waits && part.site.as_ref().is_some_and(|site| site.call_path.iter().any(is_loop))
+        };
+        share(facts.path.parts.iter().filter(waits).map(|part| part.ns).sum(), facts.span_ns())
     };
-    let much = share(facts.path.parts.iter().filter(waits).map(|part| part.ns).sum(), facts.span_ns());
+    // A server that is told to end has waited for visitors.
+    let by_itself = facts.ending.as_ref().is_some_and(|ending| ending.status == Some(0));
+    let of_node = waits_in(&|frame| {
+        frame.function.as_deref() == Some("uv__io_poll") && frame.module.rsplit('/').next() == Some("node")
+    });
+    if by_itself && of_node >= 0.5 {
+        return Some(format!(
+            "{} of the elapsed time goes by in waits of Node's event loop for answers and timers: where each 'await' \
+             waits for one answer, ask for several at once (Promise.all)",
+            number::percent(of_node)
+        ));
+    }
+    let much = waits_in(&|frame| frame.file.as_deref().unwrap_or(&frame.module).ends_with("/asyncio/base_events.py"));
     (much >= 0.5).then(|| {
         format!(
             "{} of the elapsed time goes by in waits of asyncio's event loop: for what its tasks wait, the other ends of \
@@ -426,7 +440,7 @@ fn visitors_asleep(facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use holdup_analyze::{GoroutineGroup, OffTime, Path, Site};
-    use holdup_trace::{Pid, Tid};
+    use holdup_trace::{Ending, Pid, Tid};
 
     use super::super::specimen::frame;
     use super::*;
@@ -516,6 +530,7 @@ mod tests {
         assert!(decides(&half).is_some_and(|told| told.starts_with("50%") && told.ends_with("in ask_price")));
         assert_eq!(decides(&facts("ask_price", 49)), None);
         assert_eq!(decides(&facts("poll_events", 50)), None, "it waits for whatever comes");
+        assert_eq!(decides(&facts("__sigsuspend", 50)), None, "it waits for its child, as timeout does");
         let mut serves = half;
         serves.threads[0].exited = false;
         assert_eq!(decides(&serves), None, "a server has nothing to do");
@@ -538,6 +553,22 @@ mod tests {
         let mut busy = facts(LOOP, 50);
         busy.account.ns[AccountState::Running as usize] = 50;
         assert_eq!(decides(&busy), None, "others work meanwhile");
+    }
+
+    #[test]
+    fn an_event_loop_of_node_that_waits_is_told_of_a_program_that_ends_by_itself() {
+        let facts = |module: &str, ns, status| {
+            let site = Site { call_path: vec![frame("uv__io_poll", None, module, Role::Runtime)], ..Site::default() };
+            let part = PathPart { thread: Tid(7), leaf: Leaf::Outside, file: None, ns, site: Some(site) };
+            let main = ThreadFacts { tid: Tid(7), pid: Pid(7), exited: true, ..ThreadFacts::default() };
+            let path = Path { parts: vec![part], ..Path::default() };
+            let ending = Some(Ending { status: Some(status), ..Ending::default() });
+            Facts { end_ns: 100, path, ending, threads: vec![main], ..Facts::default() }
+        };
+        assert!(decides(&facts("/usr/bin/node", 50, 0)).is_some_and(|told| told.contains("Promise.all")));
+        assert_eq!(decides(&facts("/usr/bin/node", 49, 0)), None);
+        assert_eq!(decides(&facts("/usr/bin/node", 50, 130)), None, "a server has waited for visitors");
+        assert_eq!(decides(&facts("/usr/bin/nvim", 50, 0)), None);
     }
 
     #[test]

@@ -434,6 +434,10 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
         Problem::NoCodeMap { refused: Some(why), .. } => {
             format!("Generated code has no names: {}.", text::clean(why))
         }
+        Problem::NoCodeMap { switch, .. } if switch.starts_with("node ") && names_scripts(facts) => format!(
+            "Of JavaScript's functions, those have names that ran as holdup looked; for all of them {} (docs/runtimes.md).",
+            ways_to_a_map(Some(switch))
+        ),
         Problem::NoCodeMap { switch, .. } => {
             format!("Generated code has no names: {} (docs/runtimes.md).", ways_to_a_map(Some(switch)))
         }
@@ -450,6 +454,12 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
             format!("Not understood: {}. A newer holdup may know it.", text::clean(what))
         }
     }
+}
+
+/// Whether looks at Node's memory named functions of scripts.
+fn names_scripts(facts: &Facts) -> bool {
+    let is_script = |module: &str| [".js", ".mjs", ".cjs", ".ts"].iter().any(|end| module.ends_with(end));
+    facts.symbols.iter().any(|code| is_script(&code.frame.module))
 }
 
 /// How a runtime is made to write a map; one that is not known must know it by itself.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_analyze::{Facts, Kind, Problem, ProcessFacts, Subject, ThreadFacts};
+use holdup_analyze::{Code, Facts, Kind, Problem, ProcessFacts, Role, Subject, ThreadFacts};
 use holdup_trace::{Pid, Tid};
 
 use super::super::Style;
@@ -117,6 +117,18 @@ fn a_deadlock_says_who_has_what() {
     let circle = said(&[&lock, &one, &lock, &other]);
     assert_eq!(circle.matches(" has ").count(), 2, "{circle}");
     assert!(circle.contains(" and logger (705) has ") && circle.contains(" and waits for "), "{circle}");
+}
+
+#[test]
+fn functions_of_scripts_that_have_names_are_not_denied() {
+    let mut recording = specimen::held_up();
+    let switch = "node --perf-basic-prof";
+    recording.report.problems = vec![Problem::NoCodeMap { switch, hits: 1, refused: None }];
+    let said = |recording: &Recording| summary::about(recording).join(" ");
+    assert!(said(&recording).contains("Generated code has no names"));
+    let script = specimen::frame("load", None, "/srv/shop.js", Role::Program);
+    recording.report.facts.symbols.push(Code { frame: script, hits: 1, inclusive: 1 });
+    assert!(said(&recording).contains("those have names that ran as holdup looked; for all of them record with"));
 }
 
 #[test]
