@@ -1175,7 +1175,7 @@ pub enum HotspotClass {
     Atomic,
     /// A `pause` (or its like) in a loop.
     Pause,
-    /// A read in a short loop that nothing but another thread can end.
+    /// A read in a loop that nothing but another thread can end.
     Reread,
 }
 
