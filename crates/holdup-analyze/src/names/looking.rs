@@ -1,7 +1,10 @@
-//! Whether a call is in a loop that does nothing but look: from where it returns, a path leads back to it that reads
-//! memory, decides by what it read, changes nothing but the stack, and calls nothing else that does more.
+//! Loops that do nothing but look whether something has happened, by their code.
 //!
-//! Around a call that sleeps, such a loop polls: the code itself says so, however long the sleeps are.
+//! Around a call that sleeps: from where it returns, a path leads back to it that reads memory, decides by what it read,
+//! changes nothing but the stack, and calls nothing else that does more. Such a loop polls, however long the sleeps are.
+//!
+//! Without a call that sleeps: a path leads from an instruction back to it that reads memory, decides by what it read,
+//! changes none, and carries nothing from one round to the next. Such a loop spins, however long a round is.
 
 use std::rc::Rc;
 
@@ -9,7 +12,6 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, Register,
     UsedMemory,
 };
-
 use rustc_hash::FxHashMap;
 
 use super::instruction::{imported_callee, tries_to_take};
@@ -19,6 +21,8 @@ use super::symbols::{Binary, Machine};
 const LONGEST: u64 = 15;
 /// Instructions that are looked at, on all paths together.
 const MOST_STEPS: usize = 512;
+/// The longest loop that is taken for one that waits, in instructions.
+const LONGEST_LOOP: usize = 96;
 /// Calls within calls that are followed.
 const MOST_DEPTH: usize = 2;
 /// Looks are taken with a lock held, too.
@@ -177,9 +181,6 @@ pub(super) fn waiting_loop(binary: &Binary<'_>, ip: u64) -> Option<Instruction> 
     search.go(ip, &mut Vec::new());
     search.found
 }
-
-/// The longest loop, in instructions.
-const LONGEST_LOOP: usize = 96;
 
 /// A search for such a loop.
 struct Search<'b, 'a> {
