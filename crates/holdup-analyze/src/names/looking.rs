@@ -19,10 +19,10 @@ use super::symbols::{Binary, Machine};
 
 /// Longest instruction of x86.
 const LONGEST: u64 = 15;
-/// Instructions that are looked at, on all paths together.
-const MOST_STEPS: usize = 512;
-/// The longest loop that is taken for one that waits, in instructions.
-const LONGEST_LOOP: usize = 96;
+/// Steps that are made, on all paths together.
+const MOST_STEPS: usize = 1024;
+/// The longest loop that is found, in instructions.
+const LONGEST_LOOP: usize = 128;
 /// Calls within calls that are followed.
 const MOST_DEPTH: usize = 2;
 /// Looks are taken with a lock held, too.
@@ -37,107 +37,137 @@ const LOCKS: [&str; 8] = [
     "sync.(*Mutex).unlockSlow",
 ];
 
-/// Where a path has come to.
-#[derive(Clone)]
-struct Walk {
-    ip: u64,
-    /// Where calls that were followed return to.
-    returns: Vec<u64>,
-    /// Registers that hold what was read.
-    read: Vec<Register>,
-    /// Whether the flags tell of what was read.
-    flags: bool,
-    /// Whether a branch was taken, or not, by what was read.
-    decided: bool,
-}
-
-/// Whether the call that returns to this address is in such a loop.
+/// Whether the call that returns to this address is in a loop that only looks.
 pub(super) fn only_looks(binary: &Binary<'_>, returns_to: u64) -> bool {
-    if binary.machine() != Machine::X86_64 {
-        return false;
-    }
-    let begin = Walk { ip: returns_to, returns: Vec::new(), read: Vec::new(), flags: false, decided: false };
-    let (mut paths, mut seen) = (vec![begin], Vec::new());
-    let mut factory = InstructionInfoFactory::new();
-    for _ in 0..MOST_STEPS {
-        let Some(walk) = paths.pop() else { return false };
-        let step = (walk.ip, walk.returns.len(), walk.decided);
-        if seen.contains(&step) {
-            continue;
-        }
-        seen.push(step);
-        let Some(instruction) = decoded(binary, walk.ip) else { continue };
-        let is_it = instruction.next_ip() == returns_to && walk.returns.is_empty();
-        if is_it && instruction.flow_control() != FlowControl::Next {
-            if walk.decided {
-                return true;
-            }
-            continue;
-        }
-        go_on(binary, &instruction, factory.info(&instruction), walk, &mut paths);
-    }
-    false
+    Search::of(binary, returns_to, true).is_some_and(|path| decides(&path))
 }
 
-fn decoded(binary: &Binary<'_>, ip: u64) -> Option<Instruction> {
-    let instruction = Decoder::with_ip(64, binary.bytes_at(ip, LONGEST)?, ip, DecoderOptions::NONE).decode();
-    (!instruction.is_invalid()).then_some(instruction)
+/// What is read in a loop through an instruction that does the same in every round until another thread changes that:
+/// the loop writes no memory but by trying to take a lock.
+pub(super) fn waiting_loop(binary: &Binary<'_>, ip: u64) -> Option<Instruction> {
+    let path = Search::of(binary, ip, false)?;
+    let is_read = |memory: &UsedMemory| !is_own(memory) && memory.access() != OpAccess::NoMemAccess;
+    let reads = path.iter().filter(|(step, _)| step.info.used_memory().iter().any(is_read));
+    reads.min_by_key(|(step, depth)| (*depth, step.instruction.ip())).map(|(step, _)| step.instruction)
 }
 
-/// Where the path leads from an instruction; nowhere, if it does more than look.
-fn go_on(
-    binary: &Binary<'_>,
-    instruction: &Instruction,
-    info: &InstructionInfo,
-    mut walk: Walk,
-    paths: &mut Vec<Walk>,
-) {
-    let next = instruction.next_ip();
-    match instruction.flow_control() {
-        FlowControl::Next => {
-            if info.used_memory().iter().any(|memory| changes(instruction, memory)) {
-                return;
+/// Steps, each with how many calls it is in.
+type Path = Vec<(Rc<Step>, usize)>;
+
+/// A search for a loop: from an instruction on, along all paths that do not do more than look.
+struct Search<'b, 'a> {
+    binary: &'b Binary<'a>,
+    begin: u64,
+    /// Whether the loop is one around the call that returns to its beginning.
+    around_call: bool,
+    steps: FxHashMap<u64, Option<Rc<Step>>>,
+    path: Path,
+    left: usize,
+}
+
+impl<'b, 'a> Search<'b, 'a> {
+    fn of(binary: &'b Binary<'a>, begin: u64, around_call: bool) -> Option<Path> {
+        if binary.machine() != Machine::X86_64 {
+            return None;
+        }
+        let (steps, path) = (FxHashMap::default(), Vec::new());
+        let mut search = Search { binary, begin, around_call, steps, path, left: MOST_STEPS };
+        search.go(begin, &mut Vec::new()).then_some(search.path)
+    }
+
+    /// Whether a loop is found on the way from here; then the path is that loop.
+    fn go(&mut self, ip: u64, returns: &mut Vec<u64>) -> bool {
+        let depth = returns.len();
+        if ip == self.begin && depth == 0 && !self.path.is_empty() {
+            return !self.around_call && decides(&self.path) && repeats(&self.path);
+        }
+        let is_known = self.path.iter().any(|(step, at)| step.instruction.ip() == ip && *at == depth);
+        if is_known || self.path.len() >= LONGEST_LOOP || self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        let Some(step) = self.step(ip) else { return false };
+        let next = step.instruction.next_ip();
+        if self.around_call && depth == 0 && next == self.begin && matches!(step.then, Then::Into(_)) {
+            return decides(&self.path);
+        }
+        self.path.push((step.clone(), depth));
+        let found = match step.then {
+            Then::To(targets) => targets.into_iter().flatten().any(|target| self.go(target, returns)),
+            Then::Into(Some(function)) if depth < MOST_DEPTH => {
+                returns.push(next);
+                let found = self.go(function, returns);
+                returns.truncate(depth);
+                found
             }
-            note(instruction, info, &mut walk);
-            paths.push(Walk { ip: next, ..walk });
+            Then::Into(_) => false,
+            Then::Back => returns.pop().is_some_and(|caller| {
+                let found = self.go(caller, returns);
+                returns.push(caller);
+                found
+            }),
+        };
+        if !found {
+            self.path.pop();
         }
-        FlowControl::ConditionalBranch => {
-            walk.decided |= walk.flags;
-            paths.push(Walk { ip: next, ..walk.clone() });
-            paths.push(Walk { ip: instruction.near_branch_target(), ..walk });
-        }
-        FlowControl::UnconditionalBranch => paths.push(Walk { ip: instruction.near_branch_target(), ..walk }),
-        FlowControl::Call | FlowControl::IndirectCall => {
-            let target = instruction.is_call_near().then(|| instruction.near_branch_target());
-            let own = target.and_then(|target| binary.function(target)).map(|symbol| symbol.name);
-            if imported_callee(binary, next).or(own).is_some_and(|name| LOCKS.contains(&name)) {
-                paths.push(Walk { ip: next, ..walk });
-            } else if let Some(target) = target.filter(|_| walk.returns.len() < MOST_DEPTH) {
-                walk.returns.push(next);
-                paths.push(Walk { ip: target, ..walk });
-            }
-        }
-        FlowControl::Return => {
-            if let Some(ip) = walk.returns.pop() {
-                paths.push(Walk { ip, ..walk });
-            }
-        }
-        _ => {}
+        found
+    }
+
+    fn step(&mut self, ip: u64) -> Option<Rc<Step>> {
+        let (binary, around_call) = (self.binary, self.around_call);
+        self.steps.entry(ip).or_insert_with(|| Step::at(binary, ip, around_call).map(Rc::new)).clone()
     }
 }
 
-/// Whether it writes memory that others may see, but as locks are taken and counts are counted.
-fn changes(instruction: &Instruction, memory: &UsedMemory) -> bool {
-    writes(memory) && !is_on_stack(memory) && !instruction.has_lock_prefix()
+/// An instruction that may be part of such a loop.
+struct Step {
+    instruction: Instruction,
+    info: InstructionInfo,
+    then: Then,
+}
+
+/// Where it leads.
+enum Then {
+    To([Option<u64>; 2]),
+    /// Into a function, if it is known which.
+    Into(Option<u64>),
+    Back,
+}
+
+impl Step {
+    /// Nothing, where it changes what others may see or leads out of what can be followed.
+    fn at(binary: &Binary<'_>, ip: u64, around_call: bool) -> Option<Step> {
+        let instruction = Decoder::with_ip(64, binary.bytes_at(ip, LONGEST)?, ip, DecoderOptions::NONE).decode();
+        let info = InstructionInfoFactory::new().info(&instruction).clone();
+        let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
+        // What is put on the stack is carried from round to round.
+        let may_write = |memory: &UsedMemory| match around_call {
+            true => is_on_stack(memory) || instruction.has_lock_prefix(),
+            false => tries_to_take(&instruction),
+        };
+        let then = match instruction.flow_control() {
+            _ if instruction.is_invalid() => return None,
+            FlowControl::Next if info.used_memory().iter().any(|memory| writes(memory) && !may_write(memory)) => {
+                return None;
+            }
+            FlowControl::Next => Then::To([Some(next), None]),
+            FlowControl::ConditionalBranch => Then::To([Some(next), Some(target)]),
+            FlowControl::UnconditionalBranch => Then::To([Some(target), None]),
+            FlowControl::Call | FlowControl::IndirectCall => {
+                let target = instruction.is_call_near().then_some(target);
+                let own = target.and_then(|target| binary.function(target)).map(|symbol| symbol.name);
+                let is_lock = imported_callee(binary, next).or(own).is_some_and(|name| LOCKS.contains(&name));
+                if is_lock { Then::To([Some(next), None]) } else { Then::Into(target) }
+            }
+            FlowControl::Return => Then::Back,
+            _ => return None,
+        };
+        Some(Step { instruction, info, then })
+    }
 }
 
 fn writes(memory: &UsedMemory) -> bool {
     !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess)
-}
-
-/// Whether no other thread works on it: the stack, and what is the thread's own.
-fn is_own(memory: &UsedMemory) -> bool {
-    is_on_stack(memory) || matches!(memory.segment(), Register::FS | Register::GS)
 }
 
 /// Whether it is of the function's own frame. Where functions have no frame pointer, its register may point anywhere;
@@ -150,161 +180,56 @@ fn is_on_stack(memory: &UsedMemory) -> bool {
     }
 }
 
-/// What was read, and whether the flags tell of it.
-fn note(instruction: &Instruction, info: &InstructionInfo, walk: &mut Walk) {
-    let registers = || info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
-    // What a function of Go begins with looks how much stack there is.
-    let looks_at_stack = registers().any(|(one, _)| one == Register::RSP);
-    let is_read =
-        |access| !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess);
-    let reads = info.used_memory().iter().any(|memory| is_read(memory.access()) && !is_own(memory)) && !looks_at_stack
-        || registers().any(|(one, access)| is_read(access) && walk.read.contains(&one))
-        || instruction.rflags_read() != 0 && walk.flags;
-    if instruction.rflags_modified() != 0 {
-        walk.flags = reads;
-    }
-    for (register, access) in registers() {
-        let writes = !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
-        if writes {
-            walk.read.retain(|one| *one != register);
-            walk.read.extend(reads.then_some(register));
+/// Whether no other thread works on it: the stack, and what is the thread's own.
+fn is_own(memory: &UsedMemory) -> bool {
+    is_on_stack(memory) || matches!(memory.segment(), Register::FS | Register::GS)
+}
+
+/// Whether a branch of the round is taken, or not, by what was read in it, or in the round before.
+fn decides(path: &[(Rc<Step>, usize)]) -> bool {
+    let (mut read, mut flags): (Vec<Register>, bool) = (Vec::new(), false);
+    path.iter().chain(path).any(|(step, _)| {
+        let Step { instruction, info, .. } = &**step;
+        if instruction.flow_control() != FlowControl::Next {
+            return flags && instruction.flow_control() == FlowControl::ConditionalBranch;
         }
-    }
-}
-
-/// What is read in a loop through an instruction that does the same in every round until another thread changes that:
-/// the loop writes no memory but by trying to take a lock, calls nothing that does, decides by what it read, and no
-/// register is carried from one round to the next.
-pub(super) fn waiting_loop(binary: &Binary<'_>, ip: u64) -> Option<Instruction> {
-    let mut search =
-        Search { binary, begin: ip, steps: FxHashMap::default(), path: Vec::new(), left: MOST_STEPS, found: None };
-    search.go(ip, &mut Vec::new());
-    search.found
-}
-
-/// A search for such a loop.
-struct Search<'b, 'a> {
-    binary: &'b Binary<'a>,
-    begin: u64,
-    steps: FxHashMap<u64, Option<Rc<Step>>>,
-    /// Where it has come along, with how many calls it is in.
-    path: Vec<(Rc<Step>, usize)>,
-    left: usize,
-    found: Option<Instruction>,
-}
-
-/// An instruction that changes no memory.
-struct Step {
-    instruction: Instruction,
-    info: InstructionInfo,
-    then: Then,
-}
-
-/// Where it leads.
-enum Then {
-    To([Option<u64>; 2]),
-    Into(u64),
-    Back,
-}
-
-impl Search<'_, '_> {
-    fn go(&mut self, ip: u64, returns: &mut Vec<u64>) {
-        if ip == self.begin && returns.is_empty() && !self.path.is_empty() {
-            self.found = self.repeats();
-            return;
+        let registers = || info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
+        let is_read =
+            |access| !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess);
+        // What a function of Go begins with looks how much stack there is.
+        let looks_at_stack = registers().any(|(one, _)| one == Register::RSP);
+        let reads_memory = info.used_memory().iter().any(|memory| is_read(memory.access()) && !is_own(memory));
+        let reads = reads_memory && !looks_at_stack
+            || registers().any(|(one, access)| is_read(access) && read.contains(&one))
+            || instruction.rflags_read() != 0 && flags;
+        if instruction.rflags_modified() != 0 {
+            flags = reads;
         }
-        let depth = returns.len();
-        let is_known = self.path.iter().any(|(step, at)| step.instruction.ip() == ip && *at == depth);
-        if is_known || self.path.len() >= LONGEST_LOOP || self.left == 0 {
-            return;
-        }
-        self.left -= 1;
-        let Some(step) = self.step(ip) else { return };
-        self.path.push((step.clone(), depth));
-        match step.then {
-            Then::To(next) => {
-                for next in next.into_iter().flatten() {
-                    if self.found.is_none() {
-                        self.go(next, returns);
-                    }
-                }
-            }
-            Then::Into(function) if depth < MOST_DEPTH => {
-                returns.push(step.instruction.next_ip());
-                self.go(function, returns);
-                returns.truncate(depth);
-            }
-            Then::Into(_) => {}
-            Then::Back => {
-                if let Some(next) = returns.pop() {
-                    self.go(next, returns);
-                    returns.push(next);
-                }
+        for (register, access) in registers() {
+            if !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None) {
+                read.retain(|one| *one != register);
+                read.extend(reads.then_some(register));
             }
         }
-        self.path.pop();
-    }
-
-    fn step(&mut self, ip: u64) -> Option<Rc<Step>> {
-        let binary = self.binary;
-        self.steps.entry(ip).or_insert_with(|| Step::at(binary, ip).map(Rc::new)).clone()
-    }
-
-    /// What it reads first, if the path is such a loop.
-    fn repeats(&self) -> Option<Instruction> {
-        let mut walk = Walk { ip: self.begin, returns: Vec::new(), read: Vec::new(), flags: false, decided: false };
-        for (step, _) in self.path.iter().chain(&self.path) {
-            walk.decided |= walk.flags && step.instruction.flow_control() == FlowControl::ConditionalBranch;
-            if step.instruction.flow_control() == FlowControl::Next {
-                note(&step.instruction, &step.info, &mut walk);
-            }
-        }
-        let is_read = |memory: &UsedMemory| !is_own(memory) && memory.access() != OpAccess::NoMemAccess;
-        let reads = self.path.iter().filter(|(step, _)| step.info.used_memory().iter().any(is_read));
-        let (first, _) = reads.min_by_key(|(step, depth)| (*depth, step.instruction.ip()))?;
-        // A round may begin anywhere.
-        let repeats = walk.decided && (0..self.path.len()).any(|begin| !self.carries(begin));
-        repeats.then_some(first.instruction)
-    }
-
-    /// Whether a register is read before the round, so begun, writes it.
-    fn carries(&self, begin: usize) -> bool {
-        let (mut written, mut needed): (Vec<Register>, Vec<Register>) = (Vec::new(), Vec::new());
-        let (behind, before) = self.path.split_at(begin);
-        for (step, _) in before.iter().chain(behind) {
-            let used = step.info.used_registers().iter();
-            let all = || used.clone().map(|used| (used.register().full_register(), used.access()));
-            let own = |one: &Register| *one != Register::RSP;
-            let reads = |access| !matches!(access, OpAccess::Write | OpAccess::None);
-            let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
-            let missing = all().filter(|(one, access)| own(one) && reads(*access) && !written.contains(one));
-            needed.extend(missing.map(|(one, _)| one));
-            written.extend(all().filter(|(one, access)| own(one) && writes(*access)).map(|(one, _)| one));
-        }
-        needed.iter().any(|one| written.contains(one))
-    }
+        false
+    })
 }
 
-impl Step {
-    /// Nothing, where it changes memory or leads out of what can be followed.
-    fn at(binary: &Binary<'_>, ip: u64) -> Option<Step> {
-        let instruction = decoded(binary, ip)?;
-        let info = InstructionInfoFactory::new().info(&instruction).clone();
-        let next = instruction.next_ip();
-        let target = instruction.near_branch_target();
-        let then = match instruction.flow_control() {
-            FlowControl::Next => {
-                if !tries_to_take(&instruction) && info.used_memory().iter().any(writes) {
-                    return None;
-                }
-                Then::To([Some(next), None])
-            }
-            FlowControl::ConditionalBranch => Then::To([Some(next), Some(target)]),
-            FlowControl::UnconditionalBranch => Then::To([Some(target), None]),
-            FlowControl::Call if instruction.is_call_near() => Then::Into(target),
-            FlowControl::Return => Then::Back,
-            _ => return None,
-        };
-        Some(Step { instruction, info, then })
+/// Whether every round does the same, wherever it begins: no register is carried from one to the next.
+fn repeats(path: &[(Rc<Step>, usize)]) -> bool {
+    (0..path.len()).any(|begin| !carries(path, begin))
+}
+
+/// Whether a register is read before the round that begins there writes it.
+fn carries(path: &[(Rc<Step>, usize)], begin: usize) -> bool {
+    let (mut written, mut needed): (Vec<Register>, Vec<Register>) = (Vec::new(), Vec::new());
+    for (step, _) in path[begin..].iter().chain(&path[..begin]) {
+        let used = step.info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
+        let all = || used.clone().filter(|(one, _)| *one != Register::RSP);
+        let reads = |access| !matches!(access, OpAccess::Write | OpAccess::None);
+        let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
+        needed.extend(all().filter(|(one, access)| reads(*access) && !written.contains(one)).map(|(one, _)| one));
+        written.extend(all().filter(|(_, access)| writes(*access)).map(|(one, _)| one));
     }
+    needed.iter().any(|one| written.contains(one))
 }
