@@ -1165,6 +1165,8 @@ pub struct LineFacts {
     pub words: u64,
     /// Whether threads use one and the same of these.
     pub same_word: bool,
+    /// Whether most of the samples are at atomic instructions.
+    pub is_atomic: bool,
 }
 
 /// What kind of instruction holds samples up.

@@ -181,7 +181,18 @@ fn threads(group: &Group) -> usize {
     group.threads.values().filter(|hits| weigh::share(**hits, group.hits) >= LEAST_THREAD_SHARE).count()
 }
 
+/// What is told of a group, and whether threads fight over neighbours of one variable rather than over it.
 fn finding(facts: &Facts, group: &Group) -> Finding {
+    let mut told = of_group(facts, group);
+    let line = told.place.as_ref().and_then(|place| hot_line::of_neighbours(facts, place));
+    if let Some(line) = line.filter(|_| !matches!(told.subjects[..], [Subject::Variable(_)])) {
+        told.evidence.extend([count("line_words", line.words), count("line_writers", line.writers)]);
+        (told.cure, told.proof) = (Cure::OwnLines, weigh::record_again());
+    }
+    told
+}
+
+fn of_group(facts: &Facts, group: &Group) -> Finding {
     let samples_share = samples_share(facts, group);
     let worst = group.hotspots.iter().max_by_key(|hotspot| hotspot.hits);
     let largest = group.threads.values().max().copied().unwrap_or(0);

@@ -14,9 +14,10 @@
 //! How it can be wrong: a timer's sample may be an instruction off. Threads that take turns at a line within
 //! milliseconds, under a lock of their own, say, fight less than it seems.
 
+use super::alone::is_same;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, Subject};
-use crate::facts::{Facts, LineFacts};
+use crate::facts::{Facts, LineFacts, Site};
 use crate::names::Role;
 
 const LEAST_HITS: u64 = 50;
@@ -25,7 +26,15 @@ const LEAST_THREAD_SHARE: f64 = 0.1;
 
 /// One finding per variable or function.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    facts.lines.iter().filter(|line| is_hot(facts, line)).map(|line| finding(facts, line)).collect()
+    let plain = facts.lines.iter().filter(|line| !line.is_atomic && is_hot(facts, line));
+    plain.map(|line| finding(facts, line)).collect()
+}
+
+/// Whether atomic instructions at a place work on variables of each thread's own that lie in one line: which.
+pub(super) fn of_neighbours<'a>(facts: &'a Facts, place: &Site) -> Option<&'a LineFacts> {
+    let own = |line: &&LineFacts| line.is_atomic && !line.same_word && line.words >= 2 && line.writers >= 2;
+    let mut there = facts.lines.iter().filter(own).filter(|line| is_hot(facts, line));
+    there.find(|line| is_same(&line.site, place))
 }
 
 fn is_hot(facts: &Facts, line: &LineFacts) -> bool {

@@ -1265,8 +1265,29 @@ fn fought_over() -> Facts {
         writers: 1,
         words: 4,
         same_word: false,
+        is_atomic: false,
     }];
     facts
+}
+
+#[test]
+fn atomic_counters_side_by_side_want_lines_of_their_own() {
+    let judged = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = fought_over();
+        facts.hotspots = vec![spot(HotspotClass::Atomic, "count", 100, 100)];
+        (facts.lines[0].is_atomic, facts.lines[0].variable, facts.lines[0].writers) = (true, None, 2);
+        change(&mut facts);
+        let found = judge(Kind::HotAtomic, &facts);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].cure
+    };
+    assert_eq!(judged(&|_| ()), Cure::OwnLines);
+    assert_eq!(judged(&|facts| facts.lines[0].same_word = true), Cure::ShardCounter);
+    assert_eq!(judged(&|facts| facts.lines[0].writers = 1), Cure::ShardCounter);
+    assert_eq!(judged(&|facts| facts.lines[0].site = site("others")), Cure::ShardCounter);
+    let mut alone = fought_over();
+    alone.lines[0].is_atomic = true;
+    assert!(judge(Kind::HotAtomic, &alone).is_empty(), "what the instructions themselves tell comes first");
 }
 
 #[test]

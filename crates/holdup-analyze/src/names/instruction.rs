@@ -35,6 +35,8 @@ const TRACE: usize = 48;
 pub(crate) struct Suspect {
     /// Offset in the module of the suspicious instruction.
     pub frame: Frame,
+    /// The same, and the functions that it was inlined into.
+    pub frames: Vec<Frame>,
     /// Its text.
     pub instruction: String,
     /// Why it is suspicious.

@@ -1,7 +1,8 @@
 //! Loops that do nothing but look whether something has happened, by their code.
 //!
-//! Around a call that sleeps: from where it returns, a path leads back to it that reads memory, decides by what it read,
-//! changes nothing but the stack, and calls nothing else that does more. Such a loop polls, however long the sleeps are.
+//! Around a call that sleeps: from where it returns, a path leads back to it that reads memory, decides by what it
+//! read, changes nothing but the stack, and calls nothing else that does more. Such a loop polls, however long the
+//! sleeps are.
 //!
 //! Without a call that sleeps: a path leads from an instruction back to it that reads memory, decides by what it read,
 //! changes none, and carries nothing from one round to the next. Such a loop spins, however long a round is.

@@ -9,6 +9,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Regis
 
 use super::instruction::{following, inspect, preceding};
 use super::symbols::{Binary, Machine};
+use crate::facts::HotspotClass;
 
 /// An operand in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(super) struct Operand {
     displacement: u64,
     /// Whether it is written to.
     pub writes: bool,
+    /// Whether the instruction is an atomic one.
+    pub is_atomic: bool,
 }
 
 impl Operand {
@@ -43,11 +46,19 @@ impl Operand {
     }
 }
 
-/// The operands in memory that all threads have of the instructions around a sample; none if these are a wait or an
-/// atomic instruction, which findings of their own are about.
+/// The operands in memory that all threads have of the instructions around a sample; none if these are a wait, which
+/// findings of their own are about. Behind an atomic instruction, they are that one's.
 pub(super) fn operands(binary: &Binary<'_>, ip: u64) -> Vec<Operand> {
-    if binary.machine() != Machine::X86_64 || inspect(binary, ip).is_some() {
+    if binary.machine() != Machine::X86_64 {
         return Vec::new();
+    }
+    if let Some(found) = inspect(binary, ip) {
+        let all = around(preceding(binary, ip).last(), following(binary, ip).first());
+        let own = all.into_iter().filter(|one| one.at == found.address);
+        return own
+            .filter(|_| found.class == HotspotClass::Atomic)
+            .map(|one| Operand { is_atomic: true, ..one })
+            .collect();
     }
     around(preceding(binary, ip).last(), following(binary, ip).first())
 }
@@ -93,7 +104,8 @@ fn operand(instruction: &Instruction, memory: &UsedMemory) -> Option<Operand> {
         memory.displacement()
     };
     // What is indexed from an address of the binary is counted from where that is.
-    Some(Operand { at: instruction.ip(), base, index, displacement, writes: writes(memory.access()) })
+    let writes = writes(memory.access());
+    Some(Operand { at: instruction.ip(), base, index, displacement, writes, is_atomic: false })
 }
 
 fn writes(access: OpAccess) -> bool {

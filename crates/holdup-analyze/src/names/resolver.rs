@@ -78,6 +78,8 @@ pub(crate) struct Access {
     pub writes: bool,
     /// Where the instruction is.
     pub at: u64,
+    /// Whether it is an atomic one.
+    pub is_atomic: bool,
 }
 
 /// What is known of the code that a space's program made as it ran.
@@ -269,7 +271,9 @@ impl<'s, 'a> Resolver<'s, 'a> {
         let ip = stack.registers.map(|registers| registers.ip).or(stack.user.first().copied())?;
         if self.names.code(space, ip).is_some_and(|code| code.behind_pause == Some(ip)) {
             let frame = self.generated_frame(space, ip, None);
-            return Some(Suspect { frame, instruction: "pause".into(), class: HotspotClass::Pause, variable: None });
+            let frames = vec![frame.clone()];
+            let (instruction, class) = ("pause".into(), HotspotClass::Pause);
+            return Some(Suspect { frame, frames, instruction, class, variable: None });
         }
         let region = self.names.region(space, ip)?;
         let (binary, bias) = self.placed(region)?;
@@ -278,8 +282,10 @@ impl<'s, 'a> Resolver<'s, 'a> {
         let address = found.address.wrapping_add(bias);
         self.add_user_frames(space, address, &mut frames);
         let variable = found.operand.and_then(|operand| self.variable(space, operand.wrapping_add(bias)));
-        let frame = frames.into_iter().next()?;
-        Some(Suspect { frame, instruction: found.text, class: found.class, variable })
+        let end = frames.iter().position(|frame| !frame.inlined).map_or(frames.len(), |own| own + 1);
+        frames.truncate(end);
+        let frame = frames.first()?.clone();
+        Some(Suspect { frame, frames, instruction: found.text, class: found.class, variable })
     }
 
     /// Whether the program's own function of a call path calls what is below it in a loop that does nothing but look
@@ -304,7 +310,8 @@ impl<'s, 'a> Resolver<'s, 'a> {
         let (operands, bias) = self.operands(space, pointers.ip);
         let access = |operand: &Operand| {
             let (addr, is_exact) = operand.address(pointers, bias)?;
-            Some(Access { addr, is_exact, writes: operand.writes, at: operand.at.wrapping_add(bias) })
+            let Operand { at, writes, is_atomic, .. } = *operand;
+            Some(Access { addr, is_exact, writes, is_atomic, at: at.wrapping_add(bias) })
         };
         operands.iter().filter_map(access).collect()
     }

@@ -306,9 +306,9 @@ impl Codes {
     }
 
     fn suspect(&mut self, suspect: Suspect, hits: u64, threads: impl Iterator<Item = (Tid, u64)>, call_path: &[Frame]) {
-        // The sample is right behind the instruction, perhaps on another line.
-        let mut path = vec![suspect.frame.clone()];
-        path.extend(call_path.iter().skip(1).cloned());
+        // The sample is right behind the instruction, perhaps on another line, or in another function that was inlined.
+        let callers = call_path.iter().position(|frame| !frame.inlined).map_or(call_path.len(), |own| own + 1);
+        let path = [&suspect.frames, &call_path[callers..]].concat();
         let key = (suspect.frame.module.clone(), suspect.frame.offset);
         let (hotspot, callers) = self.hotspots.entry(key).or_insert_with(|| {
             let hotspot = Hotspot {

@@ -52,6 +52,7 @@ struct Use {
     is_exact: bool,
     writes: bool,
     at: u64,
+    is_atomic: bool,
     /// How many samples it stands for.
     weight: f64,
 }
@@ -64,6 +65,9 @@ struct Fought {
     words: u64,
     same_word: bool,
     most: f64,
+    /// Of the lines' samples, and those at atomic instructions.
+    all: f64,
+    atomic: f64,
     space: SpaceId,
     touches: BTreeSet<usize>,
     writers: BTreeSet<ThreadId>,
@@ -156,6 +160,7 @@ fn uses(lookup: &mut Lookup, weight: impl Fn(&Touch) -> f64) -> BTreeMap<Line, V
                 is_exact: access.is_exact,
                 writes: access.writes,
                 at: access.at,
+                is_atomic: access.is_atomic,
                 weight: weight(touch),
             };
             all.push((touch.space, found));
@@ -216,8 +221,10 @@ fn named(lookup: &mut Lookup, space: SpaceId, uses: &[Use]) -> (String, Fought) 
         fought.touches.insert(found.touch);
         *fought.at.entry(found.at).or_default() += found.weight;
         fought.most += found.weight;
+        fought.atomic += if found.is_atomic { found.weight } else { 0.0 };
         *words.entry(found.addr).or_default().entry(found.thread).or_default() += found.weight;
     }
+    fought.all = fought.most;
     // One that is hit once by each does not make it the same word.
     let has_part = |weight: f64| weight >= LEAST_THREAD_SHARE * fought.most;
     let is_shared = |users: &BTreeMap<ThreadId, f64>| users.values().filter(|weight| has_part(**weight)).count() >= 2;
@@ -259,6 +266,7 @@ impl Fought {
             (self.variable, self.words, self.same_word) = (other.variable, other.words, other.same_word);
             (self.most, self.space) = (other.most, other.space);
         }
+        (self.all, self.atomic) = (self.all + other.all, self.atomic + other.atomic);
         self.touches.extend(other.touches);
         self.writers.extend(other.writers);
         other.at.into_iter().for_each(|(at, weight)| *self.at.entry(at).or_default() += weight);
@@ -292,6 +300,7 @@ impl Fought {
             writers: self.writers.len() as u64,
             words: self.words,
             same_word: self.same_word,
+            is_atomic: self.atomic * 2.0 >= self.all,
         }
     }
 
@@ -362,7 +371,7 @@ mod tests {
         fn accesses(&mut self, _: SpaceId, pointers: &Pointers) -> Vec<Access> {
             let access = |(number, addr): &(u8, u64)| {
                 let (is_exact, writes) = (*number != NEAR, *number != READ);
-                Access { addr: *addr, is_exact, writes, at: pointers.ip }
+                Access { addr: *addr, is_exact, writes, at: pointers.ip, is_atomic: false }
             };
             pointers.registers.iter().map(access).collect()
         }
