@@ -201,15 +201,15 @@ fn of_lookers(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// How often a thread did more than to look: it ran for much longer, or waited for something else; once at least,
-/// before it ended.
+/// How often a thread did more than to look: it ran for much longer, waited for something else, or ended a wait of
+/// another; once at least, before it ended.
 fn goes_on(thread: &ThreadFacts) -> u64 {
     const LONGER: u64 = 4;
     let look_ns = thread.run_ns.quantile_ns(0.1);
     let runs = thread.run_ns.buckets().filter(|(from, ..)| *from >= LONGER * look_ns);
     let longer: u64 = runs.map(|(.., count)| count).sum();
     let sleeps = thread.looking.as_ref().map_or(0, |site| site.count);
-    longer.max(thread.voluntary.saturating_sub(sleeps)).max(1)
+    longer.max(thread.voluntary.saturating_sub(sleeps)).max(thread.ended_waits).max(1)
 }
 
 /// Goroutines that sleep in a loop that does nothing but look, and go on in between, while the CPUs are mostly idle.

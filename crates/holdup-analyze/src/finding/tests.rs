@@ -2953,6 +2953,9 @@ fn who_only_looks_polls_however_long_it_sleeps() {
         ],
     );
     assert_eq!(judge(Kind::Polling, &looking_for_long())[0].severity, 0.1);
+    let mut asks = looking_for_long();
+    asks.threads[1].ended_waits = 15;
+    assert_eq!(judge(Kind::Polling, &asks)[0].severity, 0.15, "it asks others, and looks for their answers");
 }
 
 fn looking_goroutines() -> Facts {
