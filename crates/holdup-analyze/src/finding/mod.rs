@@ -164,6 +164,8 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
             left.min(weigh::useful(facts))
         }
         IoBound => left * weigh::outside_kernel(facts),
+        // What holders write one by one, one of them may write for all.
+        SleepingHolder => (left - weigh::of_devices(facts)).max(0.0) * (1.0 - weigh::waiting_cost(facts)),
         _ => left * (1.0 - weigh::waiting_cost(facts)),
     }
 }

@@ -589,6 +589,7 @@ fn what_waits_for_a_lock_cost_bounds_the_gain_too() {
 #[test]
 fn a_bound_is_what_its_kind_knows_to_go_with_it() {
     let found = |facts: &Facts, kind| all(facts).into_iter().find(|one| one.kind == kind).unwrap();
+    let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
     let beyond_severity = |facts: &Facts, kind| {
         let found = found(facts, kind);
         found.bound.unwrap_or(f64::INFINITY) * (1.0 - found.severity) * (1.0 - UNSEEN)
@@ -596,6 +597,10 @@ fn a_bound_is_what_its_kind_knows_to_go_with_it() {
     assert!(beyond_severity(&polling(), Kind::Polling) > 1.01, "all sleeps may go");
     assert!(beyond_severity(&alone(), Kind::SerialPhase) > 1.01, "all that one does alone may");
     assert_eq!(found(&queued_tasks(), Kind::SmallPool).bound, None, "nobody sees how many tasks wait");
+    assert!(near(beyond_severity(&sleeper(), Kind::SleepingHolder), 1.0), "the holder sleeps");
+    let mut writes = sleeper();
+    off(&mut writes, 0, Reason::Io, 1, 100 * MS);
+    assert!(beyond_severity(&writes, Kind::SleepingHolder) > 1.05, "what it writes may go, too");
     let mut facts = faulting();
     let code = |function, hits| Code { frame: Frame::named(function, Role::Program), hits, inclusive: hits };
     facts.symbols.extend([code("fill", 50), code("draw", 150)]);

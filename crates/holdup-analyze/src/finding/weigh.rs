@@ -44,6 +44,12 @@ pub(super) fn work_ns(facts: &Facts) -> u64 {
     (waits + preempted_ns).max(facts.span_ns())
 }
 
+/// The part of that time that goes by in waits for devices.
+pub(super) fn of_devices(facts: &Facts) -> f64 {
+    let io = facts.threads.iter().filter_map(|thread| thread.off.get(&Reason::Io)).map(|time| time.ns);
+    share(io.sum(), work_ns(facts))
+}
+
 /// The time that threads had something to do, waits for each other included: the denominator where waiting for work is
 /// to blame as well. Waits that end outside the program, or in a thread that only lets time pass, are not part of it.
 pub(super) fn demand_ns(facts: &Facts) -> u64 {
