@@ -435,6 +435,9 @@ pub struct ThreadFacts {
     /// first.
     #[serde(skip)]
     pub off_sites: Vec<Site>,
+    /// Sleeps right after it called for a lock of a file once, and did not have to wait.
+    #[serde(skip)]
+    pub retries: OffTime,
     /// Of these, where it mostly sleeps, in a loop that does nothing but look.
     #[serde(skip)]
     pub looking: Option<Site>,

@@ -28,6 +28,9 @@
 //! such a loop at [`LEAST_LOOKING`] of the looks at least, but not always the same one, while [`LEAST_IDLE`] of the
 //! CPUs' time is idle.
 //!
+//! Or two threads or more sleep after they have called for the lock of a file once and did not have to wait: they try,
+//! [`LEAST_TRIES`] times each and for [`LEAST_TRYING`] of their lives. (Who gives it back calls for it twice.)
+//!
 //! Or at least [`LEAST_ALIKE`] threads that began with one function sleep as long as each other, up to
 //! [`LONGEST_IN_THE_WAY_NS`] and at least [`LEAST_IN_THE_WAY`] times, as above; two of them or more hand on what they
 //! find without ending waits of others, for the next one looks, too; and others that hand things on in turn wait for
@@ -83,6 +86,9 @@ const SIGNALLED_ONE_IN: u64 = 50;
 const LEAST_GO_LOOKS: u64 = 20;
 const LEAST_LOOKING: f64 = 0.3;
 const LEAST_TURNS: u64 = 5;
+/// So often two threads or more sleep after they have tried to take the lock of a file, for so much of their lives.
+const LEAST_TRIES: u64 = 10;
+const LEAST_TRYING: f64 = 0.2;
 /// Of the recording, what is found late.
 const LEAST_LATE: f64 = 0.1;
 /// Of the CPUs' time.
@@ -144,7 +150,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let polling = if polling.is_empty() { in_the_way } else { polling };
     let polling = if polling.is_empty() { relayed } else { polling };
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else {
-        return of_lookers(facts).or_else(|| of_goroutines(facts)).into_iter().collect();
+        return of_lookers(facts).or_else(|| of_tries(facts)).or_else(|| of_goroutines(facts)).into_iter().collect();
     };
     let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
@@ -196,6 +202,34 @@ fn of_lookers(facts: &Facts) -> Option<Finding> {
             ns("run_ns_median", thread.run_ns.median_ns()),
             count("threads", family.len() as u64),
             count("polls", sleeps),
+        ],
+        ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
+    })
+}
+
+/// Threads that try to take the lock of a file, and sleep before they try again.
+fn of_tries(facts: &Facts) -> Option<Finding> {
+    let tries = |thread: &&ThreadFacts| {
+        thread.retries.count >= LEAST_TRIES && weigh::share(thread.retries.ns, thread.life_ns()) >= LEAST_TRYING
+    };
+    let trying: Vec<&ThreadFacts> = facts.threads.iter().filter(tries).collect();
+    let worst = trying.iter().max_by_key(|thread| thread.retries.ns).filter(|_| trying.len() >= 2)?;
+    let sum = |of: fn(&ThreadFacts) -> u64| trying.iter().map(|thread| of(thread)).sum::<u64>();
+    let (times, slept_ns) = (sum(|thread| thread.retries.count), sum(|thread| thread.retries.ns));
+    let share = weigh::share(slept_ns, sum(ThreadFacts::life_ns));
+    let sleeps = weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == worst.tid);
+    Some(Finding {
+        severity: share.min(MOST_SEVERITY),
+        bound: Some(1.0 / (1.0 - share.min(0.9))),
+        subjects: vec![weigh::thread_subject(facts, worst.tid)],
+        place: sleeps.map(|(_, site)| site),
+        evidence: vec![
+            part("sleep_share", share),
+            rate("polls_per_s", weigh::per_s(times, facts.span_ns())),
+            ns("period_ns", slept_ns / times),
+            ns("run_ns_median", worst.run_ns.median_ns()),
+            count("threads", trying.len() as u64),
+            count("polls", times),
         ],
         ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
     })

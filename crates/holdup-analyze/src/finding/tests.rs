@@ -2963,6 +2963,26 @@ fn who_only_looks_polls_however_long_it_sleeps() {
     assert_eq!(judge(Kind::Polling, &asks)[0].severity, 0.15, "it asks others, and looks for their answers");
 }
 
+#[test]
+fn who_tries_a_lock_of_a_file_and_sleeps_polls_at_its_thresholds() {
+    let facts = || {
+        let mut facts = quiet(3);
+        facts.threads[1].retries = OffTime { count: 10, ns: 200 * MS };
+        facts.threads[2].retries = OffTime { count: 10, ns: 200 * MS };
+        facts
+    };
+    holds_at_its_thresholds(
+        Kind::Polling,
+        facts,
+        &[
+            ("one alone may set a pace", |facts| facts.threads[1].retries = OffTime::default()),
+            ("it hardly tries", |facts| facts.threads[1].retries.count = 9),
+            ("it hardly sleeps", |facts| facts.threads[1].retries.ns = 199 * MS),
+        ],
+    );
+    assert_eq!(judge(Kind::Polling, &facts())[0].severity, 0.2);
+}
+
 fn looking_goroutines() -> Facts {
     let mut facts = quiet(1);
     let looking = Some(Looking { share: 0.3, turns: 5 });

@@ -165,6 +165,7 @@ impl Sums<'_> {
             run_delay_ns: thread.run_delay_ns.clone(),
             migrations: thread.migrations,
             wakes: thread.wakes,
+            retries: thread.retries,
             usage: thread.usage,
             ..ThreadFacts::default()
         };

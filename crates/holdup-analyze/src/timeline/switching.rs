@@ -361,6 +361,13 @@ impl Engine {
             }
         }
         let thread = &mut self.threads[ti];
+        // One call is a try; a second one gives the lock back.
+        if doing == Doing::Plain(Plain::Sleep) && thread.file_locks == 1 {
+            thread.retries += OffTime::once(length);
+        }
+        if !matches!(doing, Doing::Plain(Plain::Preempted | Plain::Displaced)) {
+            thread.file_locks = 0;
+        }
         let time = match doing {
             Doing::Plain(plain) => &mut thread.plain[plain as usize],
             Doing::Block(block) => thread.blocks.at(block),
@@ -518,5 +525,31 @@ mod tests {
         assert_eq!((lock.waits, lock.wait_ns.sum_ns()), (2, 78_000));
         let [holder] = &lock.holders[..] else { panic!("{:?}", lock.holders) };
         assert_eq!((holder.tid, holder.count), (Tid(3), 2));
+    }
+
+    #[test]
+    fn a_sleep_after_one_call_for_a_files_lock_is_before_another_try() {
+        const FLOCK: CallNumber = CallNumber(73);
+        let mut header = Header::default();
+        header.machine.arch = "x86_64".to_owned();
+        let mut analysis = Analysis::new(&header, Options::default());
+        let mut feed = |at: u64, what| {
+            analysis.feed(&Event { time_ns: 1_000_000 + at * 1_000, tid: Tid(2), cpu: NO_CPU, what });
+        };
+        let call = |nr| What::Call { nr, stack: None };
+        feed(0, What::Started { pid: Pid(2), parent: None });
+        feed(1, What::SwitchIn);
+        // It tries once, takes and gives it back, and does neither.
+        for (at, calls) in [(100, 1), (200, 2), (300, 0)] {
+            (0..calls).for_each(|_| feed(at, call(FLOCK)));
+            feed(at + 1, call(CallNumber(230)));
+            feed(at + 2, What::SwitchOut { off: OffCpu::Blocked, stack: None });
+            feed(at + 52, What::SwitchIn);
+        }
+        feed(400, What::Exited);
+        let facts = analysis.finish(None, &Stacks::new(), &NoModules).facts;
+        let thread = facts.thread(Tid(2)).expect("the thread");
+        assert_eq!(thread.off[&Reason::Sleep].count, 3);
+        assert_eq!((thread.retries.count, thread.retries.ns), (1, 50_000));
     }
 }

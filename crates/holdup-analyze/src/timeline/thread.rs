@@ -101,6 +101,10 @@ pub(super) struct Thread {
     pub last_woke: Option<(ThreadId, u64)>,
     /// Blocks without a known waker, for pairs.
     pub silent_blocks: u64,
+    /// How often it called for a lock of a file without having to wait, since it last left the CPU by itself; and its
+    /// sleeps after one such call.
+    pub file_locks: u64,
+    pub retries: OffTime,
 
     pub on_cpu_ns: u64,
     pub plain: [OffTime; Plain::ALL.len()],
@@ -161,6 +165,8 @@ impl Thread {
             woken_by: None,
             last_woke: None,
             silent_blocks: 0,
+            file_locks: 0,
+            retries: OffTime::default(),
             on_cpu_ns: 0,
             plain: [OffTime::default(); Plain::ALL.len()],
             blocks: Tally::default(),

@@ -63,6 +63,9 @@ impl Engine {
         if kind == CallKind::Yield && stack.is_some() {
             *self.yields.at(Place { space, stack }) += 1;
         }
+        if kind == CallKind::Lock {
+            self.threads[ti].file_locks += 1;
+        }
         if let Some(object) = object(kind) {
             self.object_calls.truncate(MOST_OBJECT_CALLS - 1);
             self.object_calls.insert(0, ObjectCall { object, thread: ti, at: now, place: Place { space, stack } });
