@@ -11,7 +11,7 @@ use iced_x86::{
 };
 
 use super::Frame;
-use super::looking;
+use super::looking::{self, is_atomic};
 use super::symbols::{Binary, Machine};
 use crate::facts::{HotspotClass, LockName};
 
@@ -114,34 +114,6 @@ pub(super) fn jumps(binary: &Binary<'_>, entry: u64) -> Vec<u64> {
     decoder.into_iter().filter(is_jump).map(|jump| jump.near_branch_target()).collect()
 }
 
-/// The function of another file that the call before an address calls: through a stub of the linker, or through its
-/// slot itself.
-pub(super) fn imported_callee<'a>(binary: &Binary<'a>, address: u64) -> Option<&'a str> {
-    if binary.machine() != Machine::X86_64 {
-        return None;
-    }
-    let call = |back: u64| {
-        let start = address.checked_sub(back)?;
-        let mut decoder = Decoder::with_ip(64, binary.bytes_at(start, back)?, start, DecoderOptions::NONE);
-        let call = decoder.decode();
-        (call.next_ip() == address && !call.is_invalid()).then_some(call)
-    };
-    let direct = call(5).filter(Instruction::is_call_near).map(|call| call.near_branch_target());
-    let slot = match direct {
-        Some(stub) => stub_slot(binary, stub)?,
-        None => call(6).filter(Instruction::is_call_near_indirect)?.ip_rel_memory_address(),
-    };
-    binary.import(slot)
-}
-
-/// Where a stub of the linker gets the address from that it jumps to.
-fn stub_slot(binary: &Binary<'_>, stub: u64) -> Option<u64> {
-    let bytes = binary.bytes_at(stub, 16)?;
-    let stub = Decoder::with_ip(64, bytes, stub, DecoderOptions::NONE).into_iter().take(2);
-    let jump = stub.into_iter().find(|i| i.is_jmp_near_indirect() && i.is_ip_rel_memory_operand())?;
-    Some(jump.ip_rel_memory_address())
-}
-
 fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
     let before = preceding(binary, ip);
     let behind = following(binary, ip);
@@ -163,13 +135,6 @@ fn inspect_x86(binary: &Binary<'_>, ip: u64) -> Option<Found> {
     looking::waiting_loop(binary, ip).as_ref().map(reread)
 }
 
-/// Whether it writes what it writes to find out what was there: a loop around it goes on until another thread has
-/// released a lock.
-pub(super) fn tries_to_take(instruction: &Instruction) -> bool {
-    let tries = matches!(instruction.mnemonic(), Mnemonic::Xchg | Mnemonic::Cmpxchg | Mnemonic::Bts | Mnemonic::Btr);
-    tries && is_atomic(instruction)
-}
-
 fn found(instruction: &Instruction, class: HotspotClass, operand: Option<u64>) -> Found {
     Found { address: instruction.ip(), text: text(instruction), class, operand }
 }
@@ -183,14 +148,6 @@ fn text(instruction: &Instruction) -> String {
     let mut out = String::new();
     formatter.format(instruction, &mut out);
     out
-}
-
-/// Whether it locks memory that other threads can see. An instruction on the top of the stack is a memory fence in
-/// disguise.
-fn is_atomic(instruction: &Instruction) -> bool {
-    let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-    let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
-    memory && locks && instruction.memory_base() != Register::RSP
 }
 
 /// The instructions before an address, oldest first, as many as are ever asked for.

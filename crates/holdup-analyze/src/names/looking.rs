@@ -10,12 +10,12 @@
 use std::rc::Rc;
 
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, Register,
-    UsedMemory,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, UsedMemory,
 };
 use rustc_hash::FxHashMap;
 
-use super::instruction::{imported_callee, tries_to_take};
+use super::stubs::imported_callee;
 use super::symbols::{Binary, Machine};
 
 /// Longest instruction of x86.
@@ -233,4 +233,19 @@ fn carries(path: &[(Rc<Step>, usize)], begin: usize) -> bool {
         written.extend(all().filter(|(_, access)| writes(*access)).map(|(one, _)| one));
     }
     needed.iter().any(|one| written.contains(one))
+}
+
+/// Whether it writes what it writes to find out what was there: a loop around it goes on until another thread has
+/// released a lock.
+fn tries_to_take(instruction: &Instruction) -> bool {
+    let tries = matches!(instruction.mnemonic(), Mnemonic::Xchg | Mnemonic::Cmpxchg | Mnemonic::Bts | Mnemonic::Btr);
+    tries && is_atomic(instruction)
+}
+
+/// Whether it locks memory that other threads can see. An instruction on the top of the stack is a memory fence in
+/// disguise.
+pub(super) fn is_atomic(instruction: &Instruction) -> bool {
+    let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+    memory && locks && instruction.memory_base() != Register::RSP
 }

@@ -24,6 +24,7 @@ mod primitive;
 mod resolver;
 mod roles;
 mod spaces;
+mod stubs;
 mod symbols;
 #[cfg(test)]
 mod tests;

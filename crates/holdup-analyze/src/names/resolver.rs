@@ -18,7 +18,7 @@ use super::place::Place;
 use super::spaces::{FileId, MappedFile, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
-use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, looking, primitive, roles};
+use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, looking, primitive, roles, stubs};
 use crate::Problem;
 use crate::facts::{HotspotClass, LockName, Primitive};
 
@@ -553,7 +553,7 @@ impl<'s, 'a> Resolver<'s, 'a> {
             return;
         }
         let Some((binary, bias)) = self.placed(region) else { return };
-        if let Some(name) = instruction::imported_callee(binary, return_address.wrapping_sub(bias)) {
+        if let Some(name) = stubs::imported_callee(binary, return_address.wrapping_sub(bias)) {
             callee.role = roles::of(Some(&demangle(name)), &callee.module, None);
             callee.function = Some(intern(&mut self.strings, &demangle(name)));
         }

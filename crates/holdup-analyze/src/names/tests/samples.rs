@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use holdup_trace::{Stack, StackId, Stacks, Tid};
 
-use super::super::instruction::{Found, follows_call, imported_callee, inspect};
+use super::super::instruction::{Found, follows_call, inspect};
 use super::super::looking::only_looks;
 use super::super::spaces::MappedFile;
+use super::super::stubs::imported_callee;
 use super::super::symbols::{Binary, Loaded};
 use super::super::{Names, Resolver, Suspect};
 use super::bed::{Files, Map, Workshop, fixture, mapped};
