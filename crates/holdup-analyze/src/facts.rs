@@ -435,12 +435,12 @@ pub struct ThreadFacts {
     /// first.
     #[serde(skip)]
     pub off_sites: Vec<Site>,
-    /// Sleeps right after it called for a lock of a file once, and did not have to wait.
-    #[serde(skip)]
-    pub retries: OffTime,
     /// Of these, where it mostly sleeps, in a loop that does nothing but look.
     #[serde(skip)]
     pub looking: Option<Site>,
+    /// Sleeps right after it called for a lock of a file once, and did not have to wait.
+    #[serde(skip)]
+    pub retries: OffTime,
     /// What the kernel counted at the first and the last reading.
     #[serde(flatten, serialize_with = "shown::<_, Usages, _>")]
     #[schemars(flatten, with = "Usages")]

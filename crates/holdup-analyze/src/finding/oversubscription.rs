@@ -50,9 +50,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if cpus == 0 {
         return Vec::new();
     }
-    let is_wanted = over_share(facts, cpus) >= LEAST_OVER_SHARE;
+    let are_wanted = over_share(facts, cpus) >= LEAST_OVER_SHARE;
     let costs = |process: &&ProcessFacts| is_over(facts, process, cpus) && cost_share(facts, process) >= LEAST_COST;
-    let over = facts.processes.iter().filter(|_| is_wanted).filter(costs);
+    let over = facts.processes.iter().filter(|process| are_wanted && costs(process));
     let findings: Vec<Finding> = over.map(|process| finding(facts, process, cpus)).collect();
     if findings.is_empty() { at_barrier(facts, cpus).into_iter().collect() } else { findings }
 }
@@ -163,14 +163,15 @@ fn delay_share(facts: &Facts, process: &ProcessFacts) -> f64 {
 fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let delay_share = delay_share(facts, process);
     let preemptions: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).count).sum();
+    let cost = cost_share(facts, process);
     Finding {
         kind: Kind::Oversubscription,
         bound: None,
-        severity: cost_share(facts, process),
+        severity: cost,
         subjects: vec![weigh::process_subject(process)],
         place: weigh::hottest(runnable_threads(facts, process)),
         evidence: vec![
-            part("cost_share", cost_share(facts, process)),
+            part("cost_share", cost),
             part("delay_share", delay_share),
             part("over_share", over_share(facts, cpus)),
             count("hungry_threads", runnable_threads(facts, process).count() as u64),

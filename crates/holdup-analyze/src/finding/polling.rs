@@ -89,8 +89,9 @@ const LEAST_TURNS: u64 = 5;
 /// So often two threads or more sleep after they have tried to take the lock of a file, for so much of their lives.
 const LEAST_TRIES: u64 = 10;
 const LEAST_TRYING: f64 = 0.2;
-/// Of the recording, what is found late.
+/// Of the recording, what is found late; nobody knows more of what is estimated.
 const LEAST_LATE: f64 = 0.1;
+const MOST_LATE: f64 = 0.9;
 /// Of the CPUs' time.
 const LEAST_IDLE: f64 = 0.5;
 /// Who waits has work to do if it runs for so much of its life.
@@ -152,23 +153,48 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else {
         return of_lookers(facts).or_else(|| of_tries(facts)).or_else(|| of_goroutines(facts)).into_iter().collect();
     };
-    let (thread, tid) = (worst.thread, worst.thread.tid);
     let share = weigh::share(worst.slept_ns, facts.span_ns()).min(1.0);
-    vec![Finding {
-        severity: share.min(MOST_SEVERITY),
-        bound: Some(1.0 / (1.0 - share)),
-        subjects: vec![weigh::thread_subject(facts, tid)],
-        place: place(facts, worst),
-        evidence: vec![
-            part("sleep_share", share),
-            rate("polls_per_s", weigh::per_s(worst.times, facts.span_ns())),
-            ns("period_ns", thread.life_ns() / worst.times.max(1)),
-            ns("run_ns_median", thread.run_ns.median_ns()),
-            count("threads", polling.len() as u64),
-            count("polls", worst.times),
-        ],
-        ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
-    }]
+    let told = Told {
+        thread: worst.thread,
+        threads: polling.len(),
+        polls: worst.times,
+        period_ns: worst.thread.life_ns() / worst.times.max(1),
+        sleep_share: share,
+        gain: share,
+    };
+    vec![told.finding(facts, place(facts, worst))]
+}
+
+/// What is told of threads that poll.
+struct Told<'a> {
+    /// The one that does so most.
+    thread: &'a ThreadFacts,
+    threads: usize,
+    polls: u64,
+    period_ns: u64,
+    sleep_share: f64,
+    /// The part of the time that may go.
+    gain: f64,
+}
+
+impl Told<'_> {
+    fn finding(self, facts: &Facts, place: Option<Site>) -> Finding {
+        Finding {
+            severity: self.gain.min(MOST_SEVERITY),
+            bound: Some(1.0 / (1.0 - self.gain)),
+            subjects: vec![weigh::thread_subject(facts, self.thread.tid)],
+            place,
+            evidence: vec![
+                part("sleep_share", self.sleep_share),
+                rate("polls_per_s", weigh::per_s(self.polls, facts.span_ns())),
+                ns("period_ns", self.period_ns),
+                ns("run_ns_median", self.thread.run_ns.median_ns()),
+                count("threads", self.threads as u64),
+                count("polls", self.polls),
+            ],
+            ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
+        }
+    }
 }
 
 /// Threads that sleep in a loop of one function that does nothing but look, and go on in between.
@@ -190,21 +216,15 @@ fn of_lookers(facts: &Facts) -> Option<Finding> {
     let on_path = weigh::share(parts.map(|part| part.ns).sum(), facts.span_ns());
     let late = weigh::share(late_ns, facts.span_ns()).min(on_path);
     let (thread, site) = family.iter().max_by_key(|(_, site)| site.ns)?;
-    (late >= LEAST_LATE).then(|| Finding {
-        severity: late.min(MOST_SEVERITY),
-        bound: Some(1.0 / (1.0 - late.min(0.9))),
-        subjects: vec![weigh::thread_subject(facts, thread.tid)],
-        place: Some((*site).clone()),
-        evidence: vec![
-            part("sleep_share", on_path),
-            rate("polls_per_s", weigh::per_s(sleeps, facts.span_ns())),
-            ns("period_ns", mean_ns),
-            ns("run_ns_median", thread.run_ns.median_ns()),
-            count("threads", family.len() as u64),
-            count("polls", sleeps),
-        ],
-        ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
-    })
+    let told = Told {
+        thread,
+        threads: family.len(),
+        polls: sleeps,
+        period_ns: mean_ns,
+        sleep_share: on_path,
+        gain: late.min(MOST_LATE),
+    };
+    (late >= LEAST_LATE).then(|| told.finding(facts, Some((*site).clone())))
 }
 
 /// Threads that try to take the lock of a file, and sleep before they try again.
@@ -218,21 +238,15 @@ fn of_tries(facts: &Facts) -> Option<Finding> {
     let (times, slept_ns) = (sum(|thread| thread.retries.count), sum(|thread| thread.retries.ns));
     let share = weigh::share(slept_ns, sum(ThreadFacts::life_ns));
     let sleeps = weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == worst.tid);
-    Some(Finding {
-        severity: share.min(MOST_SEVERITY),
-        bound: Some(1.0 / (1.0 - share.min(0.9))),
-        subjects: vec![weigh::thread_subject(facts, worst.tid)],
-        place: sleeps.map(|(_, site)| site),
-        evidence: vec![
-            part("sleep_share", share),
-            rate("polls_per_s", weigh::per_s(times, facts.span_ns())),
-            ns("period_ns", slept_ns / times),
-            ns("run_ns_median", worst.run_ns.median_ns()),
-            count("threads", trying.len() as u64),
-            count("polls", times),
-        ],
-        ..Finding::new(Kind::Polling, Cure::WaitInsteadOfPolling, weigh::record_again())
-    })
+    let told = Told {
+        thread: worst,
+        threads: trying.len(),
+        polls: times,
+        period_ns: slept_ns / times,
+        sleep_share: share,
+        gain: share.min(MOST_LATE),
+    };
+    Some(told.finding(facts, sleeps.map(|(_, site)| site)))
 }
 
 /// How often a thread did more than to look: it ran for much longer, waited for something else, or ended a wait of

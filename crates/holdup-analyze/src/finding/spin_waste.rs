@@ -66,8 +66,7 @@ fn samples(facts: &Facts) -> Option<Finding> {
     let places = spinning(facts);
     let all: u64 = places.values().map(|(_, hits)| hits).sum();
     // Who spins for a thread that other programs keep from the CPU would not, without them.
-    let by_others: u64 = facts.threads.iter().map(weigh::displaced_ns).sum();
-    let is_own = kept_off_by_own(facts) > MOSTLY_OWN * by_others;
+    let is_own = weigh::preempted_ns(facts) > MOSTLY_OWN * weigh::all_displaced_ns(facts);
     let hits = if is_own { all } else { all.saturating_sub(facts.spun_beside_displaced) };
     let spin_share = weigh::share(hits, weigh::samples(facts)).min(1.0);
     let spin_ns = hits * facts.header.sample_period_ns;
@@ -108,11 +107,6 @@ fn variable(facts: &Facts, frame: &Frame) -> Option<LockName> {
     named.and_then(|hotspot| hotspot.variable.clone())
 }
 
-/// How long threads of the program kept each other from the CPUs.
-fn kept_off_by_own(facts: &Facts) -> u64 {
-    facts.threads.iter().map(|thread| weigh::preempted(thread).ns).sum()
-}
-
 fn finding(
     facts: &Facts,
     severity: f64,
@@ -124,7 +118,7 @@ fn finding(
     // Threads of OpenMP that have done their share wait so for the others at the end of a loop: no lock of the
     // program's is there.
     let of_openmp = place.as_ref().and_then(|site| site.call_path.first()).is_some_and(Frame::is_of_openmp);
-    let crowded = weigh::share(kept_off_by_own(facts), weigh::cpu_ns(facts)) >= LEAST_CROWDED;
+    let crowded = weigh::share(weigh::preempted_ns(facts), weigh::cpu_ns(facts)) >= LEAST_CROWDED;
     let (cure, proof) = match of_openmp {
         true => (
             if crowded { Cure::SleepAtBarriers } else { Cure::Rebalance },

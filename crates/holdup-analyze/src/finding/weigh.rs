@@ -40,8 +40,7 @@ const LEAST_SAMPLES: u64 = 100;
 /// about this one.
 pub(super) fn work_ns(facts: &Facts) -> u64 {
     let waits: u64 = facts.threads.iter().map(|thread| thread.on_cpu_ns + waiting_ns(thread)).sum();
-    let preempted_ns: u64 = facts.threads.iter().map(|thread| preempted(thread).ns).sum();
-    (waits + preempted_ns).max(facts.span_ns())
+    (waits + preempted_ns(facts)).max(facts.span_ns())
 }
 
 /// The part of that time that goes by in waits for devices.
@@ -205,8 +204,7 @@ fn cpus_ns(facts: &Facts) -> u64 {
 
 /// The time of all CPUs without what other programs took of it. `None` if nothing is left.
 fn capacity_ns(facts: &Facts) -> Option<u64> {
-    let others: u64 = facts.threads.iter().map(displaced_ns).sum();
-    cpus_ns(facts).checked_sub(others).filter(|ns| *ns > 0)
+    cpus_ns(facts).checked_sub(all_displaced_ns(facts)).filter(|ns| *ns > 0)
 }
 
 /// CPU time outside the kernel, where it is known.
@@ -328,6 +326,16 @@ pub(super) fn preempted(thread: &ThreadFacts) -> OffTime {
     OffTime { count: taken.count + given.count, ns: taken.ns + given.ns }
 }
 
+/// How long all threads of the program kept each other from the CPUs.
+pub(super) fn preempted_ns(facts: &Facts) -> u64 {
+    facts.threads.iter().map(|thread| preempted(thread).ns).sum()
+}
+
+/// How long other programs kept all threads from the CPUs.
+pub(super) fn all_displaced_ns(facts: &Facts) -> u64 {
+    facts.threads.iter().map(displaced_ns).sum()
+}
+
 /// How long other programs had a thread's CPU while it could run.
 pub(super) fn displaced_ns(thread: &ThreadFacts) -> u64 {
     thread.off.get(&Reason::Displaced).map_or(0, |off| off.ns)
@@ -335,8 +343,7 @@ pub(super) fn displaced_ns(thread: &ThreadFacts) -> u64 {
 
 /// How many times as long the threads would have run if other programs had not had the CPUs meanwhile.
 pub(super) fn displacement(facts: &Facts) -> f64 {
-    let displaced: u64 = facts.threads.iter().map(displaced_ns).sum();
-    1.0 + share(displaced, cpu_ns(facts))
+    1.0 + share(all_displaced_ns(facts), cpu_ns(facts))
 }
 
 /// CPU time of all threads.

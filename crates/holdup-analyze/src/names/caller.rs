@@ -22,6 +22,12 @@ fn is_of_kernel(frame: &Frame) -> bool {
     matches!(frame.role, Role::Kernel | Role::Scheduler)
 }
 
+/// The callers of the innermost function that is one by itself, with what was inlined into it left out.
+pub(crate) fn callers(call_path: &[Frame]) -> &[Frame] {
+    let own = call_path.iter().position(|frame| !frame.inlined);
+    own.map_or(&[], |own| &call_path[own + 1..])
+}
+
 /// Whether a call path leads through a function of such a name.
 pub(crate) fn leads_through(call_path: &[Frame], is: impl Fn(&str) -> bool) -> bool {
     call_path.iter().filter_map(|frame| frame.function.as_deref()).any(is)

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
+    Register,
 };
 
 use super::Frame;
-use super::looking::{self, is_atomic};
+use super::looking::{self, is_atomic, registers, writes};
 use super::symbols::{Binary, Machine};
 use crate::facts::{HotspotClass, LockName};
 
@@ -35,8 +35,8 @@ const TRACE: usize = 48;
 pub(crate) struct Suspect {
     /// Offset in the module of the suspicious instruction.
     pub frame: Frame,
-    /// The same, and the functions that it was inlined into.
-    pub frames: Vec<Frame>,
+    /// The functions that it was inlined into.
+    pub inlined_into: Vec<Frame>,
     /// Its text.
     pub instruction: String,
     /// Why it is suspicious.
@@ -258,14 +258,9 @@ fn operand(instruction: &Instruction, before: &[Instruction]) -> Option<u64> {
 fn loaded(register: Register, before: &[Instruction]) -> Option<u64> {
     let mut factory = InstructionInfoFactory::new();
     let full = register.full_register();
-    let mut writes = before.iter().rev().filter(|instruction| {
-        let used = factory.info(instruction).used_registers();
-        used.iter().any(|used| {
-            let writes = !matches!(used.access(), OpAccess::None | OpAccess::Read | OpAccess::CondRead);
-            used.register().full_register() == full && writes
-        })
-    });
-    let write = writes.next()?;
+    let writes_it =
+        |i: &&Instruction| registers(factory.info(i)).any(|(register, access)| register == full && writes(access));
+    let write = before.iter().rev().find(writes_it)?;
     match write.mnemonic() {
         Mnemonic::Lea if write.is_ip_rel_memory_operand() => Some(write.ip_rel_memory_address()),
         Mnemonic::Mov if is_immediate(write.op1_kind()) => Some(write.immediate(1)),

@@ -40,7 +40,7 @@ const LOCKS: [&str; 8] = [
 
 /// Whether the call that returns to this address is in a loop that only looks.
 pub(super) fn only_looks(binary: &Binary<'_>, returns_to: u64) -> bool {
-    Search::of(binary, returns_to, true).is_some_and(|path| decides(&path))
+    Search::of(binary, returns_to, true).is_some()
 }
 
 /// What is read in a loop through an instruction that does the same in every round until another thread changes that:
@@ -148,7 +148,9 @@ impl Step {
         };
         let then = match instruction.flow_control() {
             _ if instruction.is_invalid() => return None,
-            FlowControl::Next if info.used_memory().iter().any(|memory| writes(memory) && !may_write(memory)) => {
+            FlowControl::Next
+                if info.used_memory().iter().any(|memory| writes(memory.access()) && !may_write(memory)) =>
+            {
                 return None;
             }
             FlowControl::Next => Then::To([Some(next), None]),
@@ -167,8 +169,17 @@ impl Step {
     }
 }
 
-fn writes(memory: &UsedMemory) -> bool {
-    !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess)
+fn reads(access: OpAccess) -> bool {
+    !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess)
+}
+
+pub(super) fn writes(access: OpAccess) -> bool {
+    !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None | OpAccess::NoMemAccess)
+}
+
+/// The registers that an instruction works on, in full.
+pub(super) fn registers(info: &InstructionInfo) -> impl Iterator<Item = (Register, OpAccess)> {
+    info.used_registers().iter().map(|used| (used.register().full_register(), used.access()))
 }
 
 /// Whether it is of the function's own frame. Where functions have no frame pointer, its register may point anywhere;
@@ -194,23 +205,18 @@ fn decides(path: &[(Rc<Step>, usize)]) -> bool {
         if instruction.flow_control() != FlowControl::Next {
             return flags && instruction.flow_control() == FlowControl::ConditionalBranch;
         }
-        let registers = || info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
-        let is_read =
-            |access| !matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess);
         // What a function of Go begins with looks how much stack there is.
-        let looks_at_stack = registers().any(|(one, _)| one == Register::RSP);
-        let reads_memory = info.used_memory().iter().any(|memory| is_read(memory.access()) && !is_own(memory));
-        let reads = reads_memory && !looks_at_stack
-            || registers().any(|(one, access)| is_read(access) && read.contains(&one))
+        let looks_at_stack = registers(info).any(|(one, _)| one == Register::RSP);
+        let reads_memory = info.used_memory().iter().any(|memory| reads(memory.access()) && !is_own(memory));
+        let tells = reads_memory && !looks_at_stack
+            || registers(info).any(|(one, access)| reads(access) && read.contains(&one))
             || instruction.rflags_read() != 0 && flags;
         if instruction.rflags_modified() != 0 {
-            flags = reads;
+            flags = tells;
         }
-        for (register, access) in registers() {
-            if !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None) {
-                read.retain(|one| *one != register);
-                read.extend(reads.then_some(register));
-            }
+        for (register, _) in registers(info).filter(|(_, access)| writes(*access)) {
+            read.retain(|one| *one != register);
+            read.extend(tells.then_some(register));
         }
         false
     })
@@ -225,11 +231,10 @@ fn repeats(path: &[(Rc<Step>, usize)]) -> bool {
 fn carries(path: &[(Rc<Step>, usize)], begin: usize) -> bool {
     let (mut written, mut needed): (Vec<Register>, Vec<Register>) = (Vec::new(), Vec::new());
     for (step, _) in path[begin..].iter().chain(&path[..begin]) {
-        let used = step.info.used_registers().iter().map(|used| (used.register().full_register(), used.access()));
-        let all = || used.clone().filter(|(one, _)| *one != Register::RSP);
-        let reads = |access| !matches!(access, OpAccess::Write | OpAccess::None);
-        let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
-        needed.extend(all().filter(|(one, access)| reads(*access) && !written.contains(one)).map(|(one, _)| one));
+        let all = || registers(&step.info).filter(|(one, _)| *one != Register::RSP);
+        // What is written under a condition may be what it was.
+        let needs = |access| reads(access) || access == OpAccess::CondWrite;
+        needed.extend(all().filter(|(one, access)| needs(*access) && !written.contains(one)).map(|(one, _)| one));
         written.extend(all().filter(|(_, access)| writes(*access)).map(|(one, _)| one));
     }
     needed.iter().any(|one| written.contains(one))

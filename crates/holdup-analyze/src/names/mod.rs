@@ -37,7 +37,7 @@ use holdup_trace::json::{Hex, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use caller::{caller, leads_through};
+pub(crate) use caller::{caller, callers, leads_through};
 pub use catalog::{Catalog, Meaning, Stretch};
 pub use generated::map_switch;
 pub(crate) use instruction::Suspect;

@@ -7,7 +7,8 @@
 use holdup_trace::Pointers;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
 
-use super::instruction::{following, inspect, preceding};
+use super::instruction::{Found, following, preceding};
+use super::looking::{is_atomic, writes};
 use super::symbols::{Binary, Machine};
 use crate::facts::HotspotClass;
 
@@ -46,21 +47,16 @@ impl Operand {
     }
 }
 
-/// The operands in memory that all threads have of the instructions around a sample; none if these are a wait, which
-/// findings of their own are about. Behind an atomic instruction, they are that one's.
-pub(super) fn operands(binary: &Binary<'_>, ip: u64) -> Vec<Operand> {
-    if binary.machine() != Machine::X86_64 {
+/// The operands in memory that all threads have of the instructions around a sample where this was found; none if that
+/// is a wait, which findings of their own are about. Of an atomic instruction, they are that one's.
+pub(super) fn operands(binary: &Binary<'_>, ip: u64, found: Option<&Found>) -> Vec<Operand> {
+    let is_wait = found.is_some_and(|found| found.class != HotspotClass::Atomic);
+    if binary.machine() != Machine::X86_64 || is_wait {
         return Vec::new();
     }
-    if let Some(found) = inspect(binary, ip) {
-        let all = around(preceding(binary, ip).last(), following(binary, ip).first());
-        let own = all.into_iter().filter(|one| one.at == found.address);
-        return own
-            .filter(|_| found.class == HotspotClass::Atomic)
-            .map(|one| Operand { is_atomic: true, ..one })
-            .collect();
-    }
-    around(preceding(binary, ip).last(), following(binary, ip).first())
+    let mut all = around(preceding(binary, ip).last(), following(binary, ip).first());
+    all.retain(|one| found.is_none_or(|found| one.at == found.address));
+    all
 }
 
 fn around(before: Option<&Instruction>, next: Option<&Instruction>) -> Vec<Operand> {
@@ -104,12 +100,8 @@ fn operand(instruction: &Instruction, memory: &UsedMemory) -> Option<Operand> {
         memory.displacement()
     };
     // What is indexed from an address of the binary is counted from where that is.
-    let writes = writes(memory.access());
-    Some(Operand { at: instruction.ip(), base, index, displacement, writes, is_atomic: false })
-}
-
-fn writes(access: OpAccess) -> bool {
-    !matches!(access, OpAccess::None | OpAccess::NoMemAccess | OpAccess::Read | OpAccess::CondRead)
+    let (at, writes, is_atomic) = (instruction.ip(), writes(memory.access()), is_atomic(instruction));
+    Some(Operand { at, base, index, displacement, writes, is_atomic })
 }
 
 #[cfg(test)]

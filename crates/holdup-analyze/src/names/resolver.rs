@@ -11,7 +11,7 @@ use super::allowance::Allowance;
 use super::code_map::CodeMap;
 use super::demangle::demangle;
 use super::generated::{self, Runtime};
-use super::instruction::{self, Suspect};
+use super::instruction::{self, Found, Suspect};
 use super::jit_dump::{self, JitDump};
 use super::operand::{self, Operand};
 use super::place::Place;
@@ -44,6 +44,8 @@ pub(crate) struct Resolver<'s, 'a> {
     /// Functions and lines by (file, address in it); the frames' own addresses are those of whoever asked first.
     frames: FxHashMap<(FileId, u64), Arc<[Frame]>>,
     strings: FxHashSet<Arc<str>>,
+    /// What was found at sampled instructions, by (file, address in it).
+    inspected: FxHashMap<(FileId, u64), Option<Found>>,
     /// Operands of the instructions around sampled addresses, with how far their binary has moved.
     operands: FxHashMap<(SpaceId, u64), Placed>,
     generated: FxHashMap<SpaceId, Generated>,
@@ -178,6 +180,7 @@ impl<'s, 'a> Resolver<'s, 'a> {
             call_paths: FxHashMap::default(),
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
+            inspected: FxHashMap::default(),
             operands: FxHashMap::default(),
             generated: FxHashMap::default(),
             seen_ns: None,
@@ -270,22 +273,29 @@ impl<'s, 'a> Resolver<'s, 'a> {
         }
         let ip = stack.registers.map(|registers| registers.ip).or(stack.user.first().copied())?;
         if self.names.code(space, ip).is_some_and(|code| code.behind_pause == Some(ip)) {
-            let frame = self.generated_frame(space, ip, None);
-            let frames = vec![frame.clone()];
+            let (frame, inlined_into) = (self.generated_frame(space, ip, None), Vec::new());
             let (instruction, class) = ("pause".into(), HotspotClass::Pause);
-            return Some(Suspect { frame, frames, instruction, class, variable: None });
+            return Some(Suspect { frame, inlined_into, instruction, class, variable: None });
         }
-        let region = self.names.region(space, ip)?;
-        let (binary, bias) = self.placed(region)?;
-        let found = instruction::inspect(binary, ip.wrapping_sub(bias))?;
-        let mut frames = Vec::new();
-        let address = found.address.wrapping_add(bias);
-        self.add_user_frames(space, address, &mut frames);
+        let (found, bias) = self.inspected(space, ip)?;
+        let found = found?;
+        let mut frames = self.frames_at(space, found.address.wrapping_add(bias)).into_iter();
+        let (frame, inlined_into) = (frames.next()?, frames.collect());
         let variable = found.operand.and_then(|operand| self.variable(space, operand.wrapping_add(bias)));
-        let end = frames.iter().position(|frame| !frame.inlined).map_or(frames.len(), |own| own + 1);
-        frames.truncate(end);
-        let frame = frames.first()?.clone();
-        Some(Suspect { frame, frames, instruction: found.text, class: found.class, variable })
+        Some(Suspect { frame, inlined_into, instruction: found.text, class: found.class, variable })
+    }
+
+    /// What was found at an instruction, and how far its binary has moved.
+    fn inspected(&mut self, space: SpaceId, ip: u64) -> Option<(Option<Found>, u64)> {
+        let region = self.names.region(space, ip)?;
+        let (_, bias) = self.placed(region)?;
+        let key = (region.file, ip.wrapping_sub(bias));
+        if let Some(known) = self.inspected.get(&key) {
+            return Some((known.clone(), bias));
+        }
+        let found = instruction::inspect(self.binary(region.file)?, key.1);
+        self.inspected.insert(key, found.clone());
+        Some((found, bias))
     }
 
     /// Whether the program's own function of a call path calls what is below it in a loop that does nothing but look
@@ -320,12 +330,16 @@ impl<'s, 'a> Resolver<'s, 'a> {
         if let Some(known) = self.operands.get(&(space, ip)) {
             return known.clone();
         }
-        let region = self.names.region(space, ip);
-        let placed = region.and_then(|region| self.placed(region));
-        let found = placed.map(|(binary, bias)| (operand::operands(binary, ip.wrapping_sub(bias)).into(), bias));
-        let found: Placed = found.unwrap_or_default();
+        let found: Placed = self.read_operands(space, ip).unwrap_or_default();
         self.operands.insert((space, ip), found.clone());
         found
+    }
+
+    fn read_operands(&mut self, space: SpaceId, ip: u64) -> Option<Placed> {
+        let (found, bias) = self.inspected(space, ip)?;
+        let region = self.names.region(space, ip)?;
+        let operands = operand::operands(self.binary(region.file)?, ip.wrapping_sub(bias), found.as_ref());
+        Some((operands.into(), bias))
     }
 
     /// Problems met on the way.

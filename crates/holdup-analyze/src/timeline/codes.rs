@@ -12,7 +12,7 @@ use super::lock::Place;
 use super::lock_samples;
 use super::lookup::{Lookup, SITES, function_name};
 use crate::facts::{Code, Facts, Hotspot, HotspotClass, LockSamples, Primitive, Regions, Site, Task};
-use crate::names::{Frame, Role, Suspect, caller};
+use crate::names::{Frame, Role, Suspect, caller, callers};
 use crate::spinning;
 
 /// Where threads run, by CPU samples.
@@ -307,8 +307,8 @@ impl Codes {
 
     fn suspect(&mut self, suspect: Suspect, hits: u64, threads: impl Iterator<Item = (Tid, u64)>, call_path: &[Frame]) {
         // The sample is right behind the instruction, perhaps on another line, or in another function that was inlined.
-        let callers = call_path.iter().position(|frame| !frame.inlined).map_or(call_path.len(), |own| own + 1);
-        let path = [&suspect.frames, &call_path[callers..]].concat();
+        let mut path = vec![suspect.frame.clone()];
+        path.extend(suspect.inlined_into.iter().chain(callers(call_path)).cloned());
         let key = (suspect.frame.module.clone(), suspect.frame.offset);
         let (hotspot, callers) = self.hotspots.entry(key).or_insert_with(|| {
             let hotspot = Hotspot {

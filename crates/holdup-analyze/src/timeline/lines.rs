@@ -15,7 +15,7 @@ use super::lock::Place;
 use super::lookup::{Lookup, function_name};
 use super::touch::Touch;
 use crate::facts::{LineFacts, LockName, Site};
-use crate::names::{Role, SpaceId};
+use crate::names::{Role, SpaceId, callers};
 
 /// 64 bytes.
 const LINE_BITS: u32 = 6;
@@ -65,8 +65,7 @@ struct Fought {
     words: u64,
     same_word: bool,
     most: f64,
-    /// Of the lines' samples, and those at atomic instructions.
-    all: f64,
+    /// Samples at atomic instructions.
     atomic: f64,
     space: SpaceId,
     touches: BTreeSet<usize>,
@@ -224,7 +223,6 @@ fn named(lookup: &mut Lookup, space: SpaceId, uses: &[Use]) -> (String, Fought) 
         fought.atomic += if found.is_atomic { found.weight } else { 0.0 };
         *words.entry(found.addr).or_default().entry(found.thread).or_default() += found.weight;
     }
-    fought.all = fought.most;
     // One that is hit once by each does not make it the same word.
     let has_part = |weight: f64| weight >= LEAST_THREAD_SHARE * fought.most;
     let is_shared = |users: &BTreeMap<ThreadId, f64>| users.values().filter(|weight| has_part(**weight)).count() >= 2;
@@ -266,7 +264,7 @@ impl Fought {
             (self.variable, self.words, self.same_word) = (other.variable, other.words, other.same_word);
             (self.most, self.space) = (other.most, other.space);
         }
-        (self.all, self.atomic) = (self.all + other.all, self.atomic + other.atomic);
+        self.atomic += other.atomic;
         self.touches.extend(other.touches);
         self.writers.extend(other.writers);
         other.at.into_iter().for_each(|(at, weight)| *self.at.entry(at).or_default() += weight);
@@ -300,7 +298,7 @@ impl Fought {
             writers: self.writers.len() as u64,
             words: self.words,
             same_word: self.same_word,
-            is_atomic: self.atomic * 2.0 >= self.all,
+            is_atomic: self.atomic * 2.0 >= self.at.values().sum(),
         }
     }
 
@@ -311,9 +309,7 @@ impl Fought {
         let heaviest = by_ip.iter().max_by(|one, other| one.1.total_cmp(other.1));
         if let Some((_, place)) = heaviest.and_then(|(ip, _)| samples.places.get(ip)) {
             // Of the instruction that was sampled, what was inlined there may be something else.
-            let path = lookup.call_path(*place);
-            let callers = path.iter().position(|frame| !frame.inlined).map_or(path.len(), |own| own + 1);
-            call_path.extend(path[callers..].iter().cloned());
+            call_path.extend(callers(&lookup.call_path(*place)).iter().cloned());
         }
         Site { call_path, count, ns: 0 }
     }

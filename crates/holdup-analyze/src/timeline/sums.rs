@@ -121,33 +121,33 @@ impl Sums<'_> {
         let mut facts = Vec::new();
         for (thread, times) in engine.threads.iter().zip(&futex_times) {
             if self.lookup.is_kept(thread) {
-                let is_off = |reason| AccountState::of(reason).is_wait() && !matches!(reason, Reason::Futex(_));
-                let off_sites = self.off_sites(thread, is_off);
-                let all = self.thread(thread, times);
-                let sleeps = all.off.contains_key(&Reason::Sleep);
-                let looking = sleeps.then(|| self.looking(thread)).flatten();
-                facts.push(ThreadFacts { off_sites, looking, ..all });
+                let (off_sites, looking) = self.off_sites(thread);
+                facts.push(ThreadFacts { off_sites, looking, ..self.thread(thread, times) });
             }
         }
         facts
     }
 
-    /// Where a thread left the CPU for such reasons.
-    fn off_sites(&mut self, thread: &Thread, is_meant: impl Fn(Reason) -> bool) -> Vec<Site> {
-        let mut places: Tally<Place, OffTime> = Tally::default();
+    /// Where a thread left the CPU for what is no futex, and not because others had it; and where it mostly sleeps, if
+    /// that is in a loop that does nothing but look.
+    fn off_sites(&mut self, thread: &Thread) -> (Vec<Site>, Option<Site>) {
+        let (mut places, mut sleeps): (Tally<Place, OffTime>, Tally<Place, OffTime>) = Default::default();
         for stay in thread.log.stays() {
             let reason = self.meanings.reason(stay.doing());
-            if is_meant(reason) {
-                *places.at(Place { space: thread.space, stack: stay.stack }) += OffTime::once(stay.woken() - stay.from);
+            let place = Place { space: thread.space, stack: stay.stack };
+            let time = OffTime::once(stay.woken() - stay.from);
+            if AccountState::of(reason).is_wait() && !matches!(reason, Reason::Futex(_)) {
+                *places.at(place) += time;
+            }
+            if reason == Reason::Sleep {
+                *sleeps.at(place) += time;
             }
         }
-        self.lookup.sites(&places, |time| (time.count, time.ns))
-    }
-
-    /// Where it mostly sleeps, if that is in a loop that does nothing but look.
-    fn looking(&mut self, thread: &Thread) -> Option<Site> {
-        let most = self.off_sites(thread, |reason| reason == Reason::Sleep).into_iter().next()?;
-        self.lookup.naming.only_looks(thread.space, &most.call_path).then_some(most)
+        let mut sites = |places| self.lookup.sites(places, |time: &OffTime| (time.count, time.ns));
+        let (off_sites, sleeps) = (sites(&places), sites(&sleeps));
+        let most = sleeps.into_iter().next();
+        let looking = most.filter(|site| self.lookup.naming.only_looks(thread.space, &site.call_path));
+        (off_sites, looking)
     }
 
     fn thread(&self, thread: &Thread, futex_times: &[(WaitSiteId, OffTime)]) -> ThreadFacts {

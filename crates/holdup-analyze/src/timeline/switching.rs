@@ -490,14 +490,19 @@ mod tests {
         assert_eq!(io_sites([1, 2, 3]), [(0, 50), (1, 50), (2, 50), (3, 50)]);
     }
 
+    /// For events of a machine whose calls have the numbers of x86-64.
+    fn on_x86_64() -> Analysis {
+        let mut header = Header::default();
+        header.machine.arch = "x86_64".to_owned();
+        Analysis::new(&header, Options::default())
+    }
+
     /// Thread 3 has a semaphore of the kernel while 2 waits for it, twice; the second time it is found there, for it
     /// waits again within the same call.
     #[test]
     fn who_calls_for_an_object_of_the_kernel_lets_the_one_go_on_that_waits_for_it() {
         const SEMTIMEDOP: CallNumber = CallNumber(220);
-        let mut header = Header::default();
-        header.machine.arch = "x86_64".to_owned();
-        let mut analysis = Analysis::new(&header, Options::default());
+        let mut analysis = on_x86_64();
         let mut feed = |at: u64, tid: u32, what| {
             analysis.feed(&Event { time_ns: 1_000_000 + at * 1_000, tid: Tid(tid), cpu: NO_CPU, what });
         };
@@ -530,9 +535,7 @@ mod tests {
     #[test]
     fn a_sleep_after_one_call_for_a_files_lock_is_before_another_try() {
         const FLOCK: CallNumber = CallNumber(73);
-        let mut header = Header::default();
-        header.machine.arch = "x86_64".to_owned();
-        let mut analysis = Analysis::new(&header, Options::default());
+        let mut analysis = on_x86_64();
         let mut feed = |at: u64, what| {
             analysis.feed(&Event { time_ns: 1_000_000 + at * 1_000, tid: Tid(2), cpu: NO_CPU, what });
         };

@@ -510,20 +510,22 @@ fn what_two_have_at_a_time_is_no_lock() {
     assert!(!lock(&report, "c").primitive.is_contention(), "{:?}", lock(&report, "c").primitive);
 }
 
+/// For how many milliseconds A runs on the path, and what B does there, while A waits for B, which goes through this.
+fn on_path(b: &str, leaf: Leaf) -> (u64, u64) {
+    let text = format!("tick 1ms\ncapabilities full\nc = condvar\nA: ##########ccc#######\nB: {b}");
+    let (schedule, report) = report(&text);
+    let of = |thread, leaf| -> u64 {
+        let parts = report.facts.path.parts.iter();
+        parts.filter(|part| part.thread == schedule.tid(thread) && part.leaf == leaf).map(|part| part.ns).sum()
+    };
+    (of("A", Leaf::Running) / 1_000_000, of("B", leaf) / 1_000_000)
+}
+
 /// A waits for B, which had slept before A began to wait: what A did then is the path, not that sleep.
 #[test]
 fn a_sleep_that_nobody_waited_for_is_not_on_the_path() {
-    let on_path = |b: &str| {
-        let text = format!("tick 1ms\ncapabilities full\nc = condvar\nA: ##########ccc#######\nB: {b}");
-        let (schedule, report) = report(&text);
-        let of = |thread, leaf| -> u64 {
-            let parts = report.facts.path.parts.iter();
-            parts.filter(|part| part.thread == schedule.tid(thread) && part.leaf == leaf).map(|part| part.ns).sum()
-        };
-        (of("A", Leaf::Running) / 1_000_000, of("B", Leaf::Sleep) / 1_000_000)
-    };
-    assert_eq!(on_path("#zzzzzzzz####C"), (16, 0));
-    let (_, slept) = on_path("#zzzzzzzzzzz#C");
+    assert_eq!(on_path("#zzzzzzzz####C", Leaf::Sleep), (16, 0));
+    let (_, slept) = on_path("#zzzzzzzzzzz#C", Leaf::Sleep);
     assert!(slept >= 10, "A waits while B sleeps: {slept}");
 }
 
@@ -531,17 +533,8 @@ fn a_sleep_that_nobody_waited_for_is_not_on_the_path() {
 /// that wait is on the path.
 #[test]
 fn a_long_wait_for_the_outside_is_on_the_path_from_where_it_is_waited_for() {
-    let on_path = |b: &str| {
-        let text = format!("tick 1ms\ncapabilities full\nc = condvar\nA: ##########ccc#######\nB: {b}");
-        let (schedule, report) = report(&text);
-        let of = |thread, leaf| -> u64 {
-            let parts = report.facts.path.parts.iter();
-            parts.filter(|part| part.thread == schedule.tid(thread) && part.leaf == leaf).map(|part| part.ns).sum()
-        };
-        (of("A", Leaf::Running) / 1_000_000, of("B", Leaf::Outside) / 1_000_000)
-    };
-    assert_eq!(on_path("#ppppppppppp#C"), (17, 2));
-    assert_eq!(on_path("#p#######ppp#C"), (7, 4), "a short one is work that takes its time");
+    assert_eq!(on_path("#ppppppppppp#C", Leaf::Outside), (17, 2));
+    assert_eq!(on_path("#p#######ppp#C", Leaf::Outside), (7, 4), "a short one is work that takes its time");
 }
 
 #[test]
