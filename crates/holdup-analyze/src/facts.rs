@@ -422,7 +422,7 @@ pub struct ThreadFacts {
     pub lock_wait_ns: u64,
     /// Futex calls by this thread that woke somebody.
     pub wakes: u64,
-    /// Waits of other threads that it ended, of any kind.
+    /// Waits of other threads that it ended, of any kind but for a lock.
     #[serde(skip)]
     pub ended_waits: u64,
     /// Length of those waits of its own that no other thread ended, until it could go on.

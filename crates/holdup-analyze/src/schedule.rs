@@ -33,7 +33,7 @@
 //! | `samples` | a CPU sample in the middle of each tick of running |
 //! | `usage` | what the kernel counted for each thread, at its beginning and end |
 //! | `priority A 39` | as /proc/TID/stat has it; implies `usage` |
-//! | `m = mutex` | a futex: mutex, pi mutex, rust mutex, parking_lot, go, other lock, rwlock, libc, semaphore, barrier, condvar, park, join, once, unknown; then `, all` (a wake wakes all) and `, unnamed` (no variable has that address) |
+//! | `m = mutex` | a futex: mutex, pi mutex, rust mutex, parking_lot, go, other lock, rwlock, libc, semaphore, barrier, condvar, park, join, once, unknown; then `, all` (a wake wakes all), `, own` (each thread waits on a word of its own, as of parking_lot) and `, unnamed` (no variable has that address) |
 //! | `% = eagain m` | runs, and its wait for `m` gets EAGAIN |
 //! | `t = timeout m` | waits for `m`, in vain |
 //! | `u = yield m` | gave the CPU away in the function that takes `m` |
@@ -195,6 +195,7 @@ const KNOWN: &[(char, &str)] = &[
 struct Futex {
     kind: usize,
     all: bool,
+    own: bool,
     unnamed: bool,
 }
 
@@ -204,9 +205,10 @@ impl Futex {
         let word = words.next()?;
         let kind = KINDS.iter().position(|kind| kind.word == word)?;
         let rest: Vec<&str> = words.collect();
-        rest.iter().all(|word| ["all", "unnamed"].contains(word)).then(|| Futex {
+        rest.iter().all(|word| ["all", "own", "unnamed"].contains(word)).then(|| Futex {
             kind,
             all: rest.contains(&"all"),
+            own: rest.contains(&"own") || KINDS[kind].primitive == Primitive::ParkingLotMutex,
             unnamed: rest.contains(&"unnamed"),
         })
     }
@@ -639,19 +641,22 @@ impl Player {
     }
 
     fn futex_wait(&mut self, thread: usize, futex: char, tick: usize) {
+        // Words of the threads' own are told apart by where threads come from, in more frames than these.
+        const CALLERS: [(&str, Role); 4] =
+            [("look_up", Role::Program), ("answer", Role::Program), ("serve", Role::Program), ("run", Role::Program)];
         let kind = self.schedule.futexes[&futex].kind();
-        let stack =
-            Some(self.stack(&[], &[(kind.wait, Role::Lock), (&format!("take_{futex}"), Role::Program)], thread));
+        let (take, callers) =
+            (format!("take_{futex}"), &CALLERS[..if self.schedule.futexes[&futex].own { 4 } else { 0 }]);
+        let user = [&[(kind.wait, Role::Lock), (take.as_str(), Role::Program)], callers].concat();
+        let stack = Some(self.stack(&[], &user, thread));
         let addr = self.futex_addr(futex, thread);
         let what = What::FutexWait { op: FutexOp(kind.wait_op), addr, value: 2, stack };
         self.emit(Phase::Enter, thread, tick, what);
     }
 
-    /// Each thread parks on a word of its own where the kind is so.
+    /// Each thread parks on a word of its own where the futex is so.
     fn futex_addr(&self, futex: char, thread: usize) -> u64 {
-        let kind = self.schedule.futexes[&futex].kind();
-        let own = kind.primitive == Primitive::ParkingLotMutex;
-        addr_of(futex) + if own { thread as u64 * 8 } else { 0 }
+        addr_of(futex) + if self.schedule.futexes[&futex].own { thread as u64 * 8 } else { 0 }
     }
 
     fn block(&mut self, thread: usize, letter: char, tick: usize, sleeping: OffCpu, deep: OffCpu) -> OffCpu {

@@ -107,8 +107,10 @@ impl<'a> Group<'a> {
         self.median_ns() * LEAST_WORK >= self.busiest().worked_ns()
     }
 
-    fn mean_ns(&self) -> u64 {
-        self.threads.iter().map(|thread| thread.worked_ns()).sum::<u64>() / self.threads.len() as u64
+    /// How long the same work takes where each of so many CPUs has as much of it.
+    fn even_ns(&self, cpus: u32) -> u64 {
+        let all: u64 = self.threads.iter().map(|thread| thread.worked_ns()).sum();
+        all / (self.threads.len() as u64).min(u64::from(cpus).max(1))
     }
 }
 
@@ -275,7 +277,8 @@ fn is_joined(facts: &Facts, group: &Group) -> bool {
 
 fn finding(facts: &Facts, group: &Group) -> Finding {
     let busiest = group.busiest();
-    let uneven = 1.0 - weigh::share(group.mean_ns(), busiest.worked_ns());
+    let even_ns = group.even_ns(facts.header.machine.cpus);
+    let uneven = 1.0 - weigh::share(even_ns, busiest.worked_ns()).min(1.0);
     Finding {
         kind: Kind::Imbalance,
         bound: None,

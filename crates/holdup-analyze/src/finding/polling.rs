@@ -16,6 +16,9 @@
 //!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks. One that never waits for another end
 //!   and ends a wait of another with each of its rounds sets the pace, too, if that one passes on what it gets.
 //!
+//! What a thread looks for is late to nobody where the elapsed time goes by without it and no other thread waits for it,
+//! less than [`LEAST_COST`] each: the one that reads ahead of busy workers, say.
+//!
 //! A sleep in a task of an executor of Java is the task's. One that waits for locks as long as for
 //! [`MOST_LOCK_WAITS`] of its life does work between its sleeps, and they set its pace.
 //!
@@ -77,6 +80,8 @@ pub(super) const MOST_SEVERITY: f64 = 0.3;
 pub(super) const LONGEST_IN_THE_WAY_NS: u64 = 50 * MS;
 pub(super) const LEAST_IN_THE_WAY: u64 = 50;
 pub(super) const LEAST_WAITED: f64 = 0.3;
+/// Of the elapsed time, what goes by with threads that poll, or is waited for them.
+const LEAST_COST: f64 = 0.05;
 /// Who only looks hardly waits for a lock.
 const MOST_LOCK_WAITS: f64 = 0.03;
 /// A condition that is signalled once for so many timeouts is signalled at the end.
@@ -150,6 +155,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let polling = if quick.is_empty() { alike(facts, slow, LONGEST_LOOK_NS) } else { quick };
     let polling = if polling.is_empty() { in_the_way } else { polling };
     let polling = if polling.is_empty() { relayed } else { polling };
+    let polling = if costs_nobody(facts, &polling) { Vec::new() } else { polling };
     let Some(worst) = polling.iter().max_by_key(|poller| poller.times) else {
         return of_lookers(facts).or_else(|| of_tries(facts)).or_else(|| of_goroutines(facts)).into_iter().collect();
     };
@@ -163,6 +169,15 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         gain: share,
     };
     vec![told.finding(facts, place(facts, worst))]
+}
+
+/// Whether the elapsed time goes by without these threads, and no other waits for them.
+fn costs_nobody(facts: &Facts, polling: &[Poller]) -> bool {
+    let is_of = |tid| polling.iter().any(|poller| poller.thread.tid == tid);
+    let waits = |row: &&Blame| row.leaf == Leaf::Sleep && is_of(row.thread) && !is_of(row.waiter);
+    let waited_ns: u64 = facts.blame.iter().filter(waits).map(|row| row.ns).sum();
+    weigh::path_share(facts, is_of).is_some_and(|share| share < LEAST_COST)
+        && weigh::share(waited_ns, facts.span_ns()) < LEAST_COST
 }
 
 /// What is told of threads that poll.

@@ -122,7 +122,9 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && stages::idle_share(thread) >= LEAST_OWN_WAIT
         && !ping_pong::takes_turns(facts, thread.tid)
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
-    let waiters = facts.threads.iter().filter(helps).count() as u64;
+    // Those that there are at a time: each round of work may have threads of its own.
+    let lives_ns: u64 = facts.threads.iter().filter(helps).map(ThreadFacts::life_ns).sum();
+    let waiters = (weigh::share(lives_ns, facts.span_ns()).round() as u64).max(1);
     is_serial.then(|| Finding {
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: facts.alone_sites.first().cloned(),

@@ -1488,6 +1488,19 @@ fn imbalance_at_its_thresholds() {
 }
 
 #[test]
+fn even_work_takes_as_long_as_the_cpus_need_for_it() {
+    let cost = |cpus: u32, own_ms: u64| {
+        let mut facts = uneven();
+        facts.header.machine.cpus = cpus;
+        facts.threads[1].on_cpu_ns = own_ms * MS;
+        judge(Kind::Imbalance, &facts)[0].severity
+    };
+    assert_eq!([cost(4, 510), cost(16, 510), cost(3, 510)], [0.255, 0.255, 0.17]);
+    assert_eq!([cost(2, 510), cost(1, 510)], [0.0, 0.0], "the CPUs are busy all along");
+    assert!((cost(2, 690) - 0.09).abs() < 1e-9);
+}
+
+#[test]
 fn others_wait_at_a_barrier_or_for_the_signal_of_the_busiest() {
     let mut facts = uneven();
     for index in 2..5 {
@@ -1909,6 +1922,18 @@ fn a_serial_phase_without_anybody_waiting_at_its_thresholds() {
             }),
         ],
     );
+}
+
+#[test]
+fn those_who_wait_for_a_serial_phase_are_those_that_there_are_at_a_time() {
+    let waiters = |facts: &Facts| weigh::value(&judge(Kind::SerialPhase, facts)[0], "waiters");
+    let mut facts = forked();
+    assert_eq!(waiters(&facts), 2.0);
+    facts.threads[1].ended_ns = S + 500 * MS;
+    facts.threads[2].born_ns = S + 500 * MS;
+    assert_eq!(waiters(&facts), 1.0, "one after the other");
+    (1..3).for_each(|index| facts.threads[index].ended_ns = facts.threads[index].born_ns + MS);
+    assert_eq!(waiters(&facts), 1.0, "now and then one");
 }
 
 /// Goroutines of one function run alone, others side by side.
@@ -2894,6 +2919,21 @@ fn polling_at_its_thresholds() {
             ("it waits for locks in between", |facts| facts.threads[1].lock_wait_ns = 31 * MS),
         ],
     );
+}
+
+#[test]
+fn who_looks_for_what_nobody_waits_for_costs_nothing() {
+    let part = |leaf, tid: u32, ms| PathPart { leaf, thread: Tid(PID + tid), site: None, file: None, ns: ms * MS };
+    let found = |parts, blame| {
+        let mut facts = Facts { blame, ..polling() };
+        facts.path.parts = parts;
+        judge(Kind::Polling, &facts).len()
+    };
+    let elsewhere = |own_ms| vec![part(Leaf::Running, 0, 900), part(Leaf::Sleep, 1, own_ms)];
+    assert_eq!(found(elsewhere(49), vec![]), 0);
+    assert_eq!(found(elsewhere(50), vec![]), 1, "the time goes by with its sleeps");
+    assert_eq!(found(elsewhere(49), vec![blamed(0, None, Leaf::Sleep, 1, 50 * MS)]), 1, "another waits for it");
+    assert_eq!(found(vec![part(Leaf::Outside, 0, 900)], vec![]), 1, "what the end waited for tells nothing");
 }
 
 /// Thread 1 waits for a condition that nobody signals, 10 ms at a time, while thread 2 waits for it.

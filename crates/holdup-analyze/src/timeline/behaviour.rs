@@ -68,6 +68,8 @@ const LEAST_PASSED_ON: f64 = 0.6;
 const LEAST_BARGED: f64 = 0.25;
 /// and so many of the others pass it on.
 const LEAST_PASSED_BY_ALL: f64 = 0.9;
+/// Of a condition variable, few are locks: so many who are woken wake another before they wait again.
+const LEAST_PASSED_OF_CONDITION: f64 = 1.0 / 3.0;
 /// Where a release wakes all, so many find it taken. Of a condition, whose mutex they have to take as well, it is less.
 const LEAST_FEW: f64 = 0.4;
 /// A limit on how many have a thing is no lock, though many are woken for it in vain: of two that have it, each has the
@@ -81,6 +83,8 @@ const AT_ONCE_NS: u64 = 20_000;
 const TURN_NS: u64 = 50_000;
 /// Where a few of many get what all were woken for, they keep it for so many times as long.
 const LEAST_KEPT: u64 = 4;
+/// Who waits again so much sooner than those who got it keep it found it taken: an interpreter takes its time to look.
+const SOON_ONE_IN: u64 = 20;
 /// For so much of the time in which threads wait for one of a few places, as many do, but for one.
 const LEAST_STEADY: f64 = 0.8;
 /// A thread whose end ends a wait ends within this time of it.
@@ -294,6 +298,10 @@ pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behav
     if waiters.len() >= 3 && holds.are_barged() {
         return if holds.overlap() >= LEAST_SHARED { Behaviour::Queue } else { Behaviour::Lock };
     }
+    // Who works on what others work on, too, waits now and then for how far they are: it hardly ever wakes another first.
+    if is_condition && !holds.are_passed_on(LEAST_PASSED_OF_CONDITION) {
+        return Behaviour::Queue;
+    }
     match holds.are_alone() {
         Some(true) => Behaviour::Lock,
         Some(false) => Behaviour::Queue,
@@ -301,16 +309,20 @@ pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behav
     }
 }
 
-/// Whether one thread does nearly all of the waiting, by time, and several others wake it: they have work for it.
+/// Whether one thread does nearly all of the waiting, by time, and others wake it: they have work for it, or it for them.
 pub(super) fn is_for_one(waits: &[Waited]) -> bool {
     const LEAST: usize = 50;
+    const LEAST_OF_MANY: f64 = 0.75;
+    const LEAST_OF_TWO: f64 = 0.9;
     let mut times: FxHashMap<ThreadId, u64> = FxHashMap::default();
     waits.iter().for_each(|wait| *times.entry(wait.thread).or_default() += wait.to - wait.from);
     let all: u64 = times.values().sum();
     let Some((one, most)) = times.into_iter().max_by_key(|(thread, ns)| (*ns, *thread)) else { return false };
     let wakers = waits.iter().filter(|wait| wait.thread == one).filter_map(|wait| wait.waker?.thread());
     let wakers: FxHashSet<ThreadId> = wakers.filter(|waker| *waker != one).collect();
-    waits.len() >= LEAST && most * 10 >= all * 9 && wakers.len() >= 2
+    // Several who have a lock in turn wait for each other as well; of two, one may have it for far longer.
+    let least = if wakers.len() >= 2 { LEAST_OF_MANY } else { LEAST_OF_TWO };
+    waits.len() >= LEAST && !wakers.is_empty() && most as f64 >= least * all as f64
 }
 
 /// Whether a thread of the same process that never waited here ends as the wait does.
@@ -404,9 +416,12 @@ fn ran_ns(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> u64 {
     to.saturating_sub(from).saturating_sub(off)
 }
 
-/// Whether most who are woken wake another before they wait again.
+/// Whether most who are woken wake another before they wait again, but for those who soon found that another was faster.
 pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
-    Holds::of(engine, waits, false).are_passed_on(0.5)
+    let holds = Holds::of(engine, waits, false);
+    let kept_ns = holds.median_kept();
+    let soon = holds.rounds.iter().filter(|ns| **ns * SOON_ONE_IN <= kept_ns).count();
+    holds.stretches.len() * 2 >= holds.waits - soon
 }
 
 /// Places of which there are a few, and who wants one.
@@ -541,6 +556,8 @@ struct Holds {
     waits: usize,
     /// How many waits there were.
     all: usize,
+    /// From the return of each other wait to the thread's next.
+    rounds: Vec<u64>,
 }
 
 impl Holds {
@@ -557,7 +574,7 @@ impl Holds {
                 of_thread.entry(waker).or_default().wakes.push(wait.at);
             }
         }
-        let mut holds = Self { stretches: Vec::new(), waits: waits.len(), all: waits.len() };
+        let mut holds = Self { stretches: Vec::new(), waits: waits.len(), all: waits.len(), rounds: Vec::new() };
         for (thread, Deeds { waits: own, wakes }) in &of_thread {
             for (index, (_, to)) in own.iter().enumerate() {
                 let next_wait = own.get(index + 1).map_or(u64::MAX, |(from, _)| *from);
@@ -566,6 +583,8 @@ impl Holds {
                     holds.stretches.push((*to, *at, *thread));
                 } else if waits_at_once(engine, *thread, *to, next_wait, is_condition) {
                     holds.waits -= 1;
+                } else if next_wait != u64::MAX {
+                    holds.rounds.push(next_wait.saturating_sub(*to));
                 }
             }
         }
@@ -596,10 +615,13 @@ impl Holds {
         if ((self.all - self.waits) as f64) < least_in_vain * self.all as f64 {
             return false;
         }
+        self.median_kept() >= LEAST_KEPT * AT_ONCE_NS
+    }
+
+    fn median_kept(&self) -> u64 {
         let mut kept: Vec<u64> = self.stretches.iter().map(|(from, to, _)| to - from).collect();
         kept.sort_unstable();
-        let median = kept.get(kept.len() / 2).copied().unwrap_or(0);
-        median >= LEAST_KEPT * AT_ONCE_NS
+        kept.get(kept.len() / 2).copied().unwrap_or(0)
     }
 
     /// Of the time that threads have the thing, added up: the share in which another has it too.
@@ -669,7 +691,9 @@ mod tests {
         assert!(is_for_one(&given(1, 3)));
         assert!(!is_for_one(&given(4, 3)), "the others wait for it as well");
         assert!(!is_for_one(&given(1, 3)[..40]), "too few");
-        assert!(!is_for_one(&given(1, 1)), "one other is no group");
+        assert!(is_for_one(&given(1, 1)), "one other may work for it, too");
+        assert!(is_for_one(&given(2, 3)), "those of a group wait for each other as well if it is a lock");
+        assert!(!is_for_one(&given(2, 1)), "who has it for longer waits for less");
     }
 
     #[test]

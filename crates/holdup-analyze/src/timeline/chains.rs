@@ -173,7 +173,7 @@ pub(super) struct Chains {
     pub accounts: Vec<[u64; State::COUNT]>,
     /// By thread: how long those of its waits took, until it could go on, that no other thread ended.
     pub timed_waits: Vec<Histogram>,
-    /// By thread: waits of others that it ended.
+    /// By thread: waits of others that it ended, but for those for a lock: who releases one hands nothing on.
     pub ended_waits: Table<ThreadId, u64>,
     pub blame: Vec<(Row, u64)>,
     /// What the path consists of.
@@ -225,7 +225,8 @@ impl<M: Meaning> Walker<'_, M> {
     fn ended_waits(&self) -> Table<ThreadId, u64> {
         let mut ended = self.engine.threads.map(|_| 0);
         for (thread, life) in self.engine.threads.each() {
-            let wakers = life.log.stays().iter().filter_map(Stay::waking_thread);
+            let is_for_lock = |stay: &Stay| self.state(self.meaning.part_of(stay, life.space)) == State::Lock;
+            let wakers = life.log.stays().iter().filter(|stay| !is_for_lock(stay)).filter_map(Stay::waking_thread);
             wakers.filter(|waker| *waker != thread).for_each(|waker| ended[waker] += 1);
         }
         ended

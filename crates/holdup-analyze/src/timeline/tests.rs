@@ -510,6 +510,50 @@ fn what_two_have_at_a_time_is_no_lock() {
     assert!(!lock(&report, "c").primitive.is_contention(), "{:?}", lock(&report, "c").primitive);
 }
 
+/// By turns, one of three goes ahead of the others, which wait now and then for how far it is, long before they are
+/// waited for themselves.
+#[test]
+fn a_condition_for_how_far_others_are_is_no_lock() {
+    let thread = |own: usize| -> String {
+        let phase = |first: usize| match (own + 3 - first) % 3 {
+            0 => "###C#####C###".repeat(2),
+            1 => "#cc##########".repeat(2),
+            _ => "#######cc####".repeat(2),
+        };
+        (0..12).map(|first| phase(first % 3)).collect()
+    };
+    let (_, report) = report(&format!("tick 100us\nc = condvar\nA: {}\nB: {}\nC: {}", thread(0), thread(1), thread(2)));
+    assert_eq!(lock(&report, "c").primitive, Primitive::Condvar);
+}
+
+/// Each waits on a word of its own. Who has it takes it again before the one that it woke is there, which takes longer
+/// to find that out than a look at a word does, and waits again.
+#[test]
+fn a_lock_that_is_mostly_found_taken_by_those_who_are_woken_is_one() {
+    let thread = |own: usize| -> String {
+        let turn = |first: usize| match (own + 3 - first) % 3 {
+            0 => format!("{}{}", "#".repeat(30), format!("C{}", "#".repeat(29)).repeat(3)),
+            1 => format!("{}#{}#{}", "c".repeat(30), "c".repeat(59), "c".repeat(29)),
+            _ => format!("C{}#{}", "c".repeat(59), "c".repeat(59)),
+        };
+        (0..24).map(|first| turn(first % 3)).collect()
+    };
+    let (_, report) =
+        report(&format!("tick 100us\nc = unknown, own\nA: {}\nB: {}\nC: {}", thread(0), thread(1), thread(2)));
+    let of: Vec<Primitive> = report.facts.locks.iter().map(|lock| lock.primitive).collect();
+    assert_eq!(of, [Primitive::OtherLock], "one lock, whatever the words");
+}
+
+#[test]
+fn who_releases_a_lock_ends_no_wait_for_what_it_does() {
+    let (schedule, report) = report(
+        "A: ##M##C##M####
+         B: #m####mm#####
+         C: ##ccc########",
+    );
+    assert_eq!(report.facts.thread(schedule.tid("A")).unwrap().ended_waits, 1, "C's");
+}
+
 /// For how many milliseconds A runs on the path, and what B does there, while A waits for B, which goes through this.
 fn on_path(b: &str, leaf: Leaf) -> (u64, u64) {
     let text = format!("tick 1ms\ncapabilities full\nc = condvar\nA: ##########ccc#######\nB: {b}");
