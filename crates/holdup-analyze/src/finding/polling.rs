@@ -16,8 +16,8 @@
 //!   a condition which nobody signals, for [`LONGEST_SLEEP_NS`] at a time, looks. One that never waits for another end
 //!   and ends a wait of another with each of its rounds sets the pace, too, if that one passes on what it gets.
 //!
-//! What a thread looks for is late to nobody where the elapsed time goes by without it and no other thread waits for it,
-//! less than [`LEAST_COST`] each: the one that reads ahead of busy workers, say.
+//! What a thread looks for is late to nobody where the elapsed time goes by without it and no other thread waits for
+//! it, less than [`LEAST_COST`] each: the one that reads ahead of busy workers, say.
 //!
 //! A sleep in a task of an executor of Java is the task's. One that waits for locks as long as for
 //! [`MOST_LOCK_WAITS`] of its life does work between its sleeps, and they set its pace.

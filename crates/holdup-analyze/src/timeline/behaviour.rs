@@ -298,7 +298,8 @@ pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behav
     if waiters.len() >= 3 && holds.are_barged() {
         return if holds.overlap() >= LEAST_SHARED { Behaviour::Queue } else { Behaviour::Lock };
     }
-    // Who works on what others work on, too, waits now and then for how far they are: it hardly ever wakes another first.
+    // Who works on what others work on, too, waits now and then for how far they are, and hardly ever wakes another
+    // first.
     if is_condition && !holds.are_passed_on(LEAST_PASSED_OF_CONDITION) {
         return Behaviour::Queue;
     }
@@ -309,7 +310,8 @@ pub(super) fn of(engine: &Engine, waits: &[Waited], is_condition: bool) -> Behav
     }
 }
 
-/// Whether one thread does nearly all of the waiting, by time, and others wake it: they have work for it, or it for them.
+/// Whether one thread does nearly all of the waiting, by time, and others wake it: they have work for it, or it has
+/// work for them.
 pub(super) fn is_for_one(waits: &[Waited]) -> bool {
     const LEAST: usize = 50;
     const LEAST_OF_MANY: f64 = 0.75;
@@ -416,7 +418,8 @@ fn ran_ns(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> u64 {
     to.saturating_sub(from).saturating_sub(off)
 }
 
-/// Whether most who are woken wake another before they wait again, but for those who soon found that another was faster.
+/// Whether most who are woken wake another before they wait again, but for those who soon found that another was
+/// faster.
 pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
     let holds = Holds::of(engine, waits, false);
     let kept_ns = holds.median_kept();
