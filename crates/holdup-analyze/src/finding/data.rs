@@ -280,6 +280,8 @@ pub enum Cure {
     SendLess,
     /// More in each task for another process.
     LargerTasks,
+    /// More to do for each thread in a round.
+    LongerRounds,
     /// Let goroutines sleep until there is something.
     BlockInsteadOfLooking,
     /// Processes, or work that runs outside the interpreter.

@@ -182,6 +182,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     // One thread that the others wait for.
     (Kind::Imbalance, Kind::SerialPhase, does_the_same_work),
     (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
+    (Kind::Imbalance, Kind::HotLock, waits_for_its_workers),
+    (Kind::Imbalance, Kind::LockConvoy, waits_for_its_workers),
     (Kind::ThunderingHerd, Kind::SerialPhase, always),
     (Kind::ThunderingHerd, Kind::SlowStage, always),
     // Who is woken for nothing waits for work, or for the answer of another.
@@ -226,6 +228,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::InterpreterLock, Kind::ThunderingHerd, always),
     (Kind::InterpreterLock, Kind::SlowStage, always),
     (Kind::InterpreterLock, Kind::SerialPhase, always),
+    (Kind::InterpreterLock, Kind::Imbalance, always),
     (Kind::InterpreterLock, Kind::Oversubscription, always),
     // Java's machine stops all threads to collect: what they and its own threads then do is the collector's.
     (Kind::GarbageCollection, Kind::SerialPhase, is_of_collector),
@@ -394,7 +397,19 @@ fn is_of_collector(facts: &Facts, _: &Finding, effect: &Finding) -> bool {
 }
 
 fn does_work_of_its_own(facts: &Facts, serial: &Finding, imbalance: &Finding) -> bool {
-    !does_the_same_work(facts, imbalance, serial)
+    !comes_in_rounds(imbalance) && !does_the_same_work(facts, imbalance, serial)
+}
+
+fn comes_in_rounds(imbalance: &Finding) -> bool {
+    value(imbalance, "rounds_per_s") > 0.0
+}
+
+/// Nobody else waits for the lock: a worker has it while it works, and who gave it the work waits for that.
+fn waits_for_its_workers(facts: &Facts, imbalance: &Finding, effect: &Finding) -> bool {
+    let Some(lock) = lock_of(effect).and_then(|number| facts.lock(number)) else { return false };
+    let Some(giver) = threads_of(imbalance).next().filter(|_| comes_in_rounds(imbalance)) else { return false };
+    let own = lock.waiters.iter().filter(|(tid, _)| *tid == giver).map(|(_, off)| off.ns).sum();
+    weigh::share(own, lock.wait_ns.sum_ns()) >= 0.9
 }
 
 /// The inversions are a good part of all that was waited for the lock.

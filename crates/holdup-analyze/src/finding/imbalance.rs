@@ -25,6 +25,10 @@
 //! of the time of several; the threads that run it wait for nothing but each other (or are workers of rayon), and
 //! threads wait at a barrier or for the end of others meanwhile.
 //!
+//! So it is where one thread hands out work round by round: it ends [`LEAST_GIVEN`] of what those that run that
+//! function wait, and waits for them itself for [`LEAST_ASKED`] of the recording. Which of them comes last may change
+//! from round to round.
+//!
 //! OpenMP's threads may spin while they wait, and whose share is large may change from region to region: what all of
 //! them wait for each other, less what one does between parallel regions and what they lost without a CPU, is at least
 //! [`regions::LEAST_LOST`] of their time.
@@ -41,7 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_trace::Tid;
 
 use super::alone::{self, Alone};
-use super::weigh::{self, MS, count, ns, part, ratio};
+use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
 use super::{goroutines, regions, runtime};
 use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
@@ -56,6 +60,8 @@ pub(super) const RULE: Rule = Rule {
         "waiting_share",
         "threads",
         "alone_share",
+        "tail_share",
+        "rounds_per_s",
         "goroutines",
         "sending_share",
         "idle_goroutines",
@@ -73,6 +79,9 @@ pub(super) const LEAST_WORK: u64 = 200;
 pub(super) const LEAST_ALONE: f64 = 0.2;
 pub(super) const LEAST_PARALLEL: f64 = 0.1;
 pub(super) const LEAST_SAME: f64 = 0.3;
+
+pub(super) const LEAST_GIVEN: f64 = 0.8;
+pub(super) const LEAST_ASKED: f64 = 0.2;
 
 /// Threads that are alike.
 struct Group<'a> {
@@ -126,7 +135,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         findings = uneven(at_barriers(facts));
     }
     if findings.is_empty() {
-        findings.extend(in_waves(facts));
+        findings.extend(in_waves(facts).or_else(|| in_rounds(facts)));
     }
     findings
 }
@@ -161,6 +170,63 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
         place: Some(place.clone()),
         ..finding(facts, &group)
     })
+}
+
+/// Round by round, now this one and now that one of those who are given work goes on alone.
+fn in_rounds(facts: &Facts) -> Option<Finding> {
+    let alone = Alone::of(facts)?;
+    let place = facts.alone_sites.first()?;
+    let runs = |thread: &&ThreadFacts| mostly_runs(thread, place);
+    let Rounds { giver, workers, count: rounds } = Rounds::of(facts, facts.threads.iter().filter(runs).collect())?;
+    let tails = alone.share * alone::in_common(facts);
+    let is_uneven = tails >= LEAST_ALONE
+        && alone.parallel >= LEAST_PARALLEL
+        && alone::in_parallel_too(facts) >= LEAST_SAME
+        && Group::new(workers.clone()).most_work();
+    let cpus = facts.header.machine.cpus.max(2);
+    is_uneven.then(|| Finding {
+        severity: tails * (1.0 - 1.0 / f64::from(cpus)),
+        bound: Some(1.0 / (1.0 - tails)),
+        subjects: vec![weigh::thread_subject(facts, giver)],
+        place: Some(place.clone()),
+        evidence: vec![
+            part("tail_share", tails),
+            rate("rounds_per_s", weigh::per_s(rounds, facts.span_ns())),
+            count("threads", workers.len() as u64),
+        ],
+        ..Finding::new(Kind::Imbalance, Cure::LongerRounds, weigh::record_again())
+    })
+}
+
+/// Who hands out work and waits until it is done.
+struct Rounds<'a> {
+    giver: Tid,
+    workers: Vec<&'a ThreadFacts>,
+    /// How often each of them was given some, on average.
+    count: u64,
+}
+
+impl<'a> Rounds<'a> {
+    /// `None` if no single thread waits for these and ends what they wait.
+    fn of(facts: &Facts, threads: Vec<&'a ThreadFacts>) -> Option<Rounds<'a>> {
+        let is_of = |tid: Tid| threads.iter().any(|thread| thread.tid == tid);
+        let mut asked: BTreeMap<Tid, u64> = BTreeMap::new();
+        for row in facts.blame.iter().filter(|row| row.thread != row.waiter && is_of(row.thread)) {
+            *asked.entry(row.waiter).or_default() += row.ns;
+        }
+        let (giver, asked_ns) = asked.into_iter().max_by_key(|(_, ns)| *ns)?;
+        let workers: Vec<&ThreadFacts> = threads.iter().copied().filter(|thread| thread.tid != giver).collect();
+        let waits = |lock: &&LockFacts| lock.waiters.iter().any(|(tid, _)| is_of(*tid));
+        let work = facts.locks.iter().filter(|lock| !lock.primitive.is_contention()).filter(waits);
+        // What workers end is the giver's wait for them.
+        let ended = || work.clone().flat_map(|lock| &lock.holders).filter(|by| by.tid == giver || !is_of(by.tid));
+        let given = || ended().filter(|by| by.tid == giver);
+        let gives = weigh::share(given().map(|by| by.ns).sum(), ended().map(|by| by.ns).sum()) >= LEAST_GIVEN
+            && weigh::share(asked_ns, facts.span_ns()) >= LEAST_ASKED
+            && workers.len() >= 2;
+        let times: u64 = given().map(|by| by.count).sum();
+        gives.then(|| Rounds { giver, count: times / workers.len() as u64, workers })
+    }
 }
 
 fn groups(facts: &Facts) -> Vec<Group<'_>> {

@@ -1566,6 +1566,7 @@ const BASES: &[Base] = &[
     (Kind::KernelHeavy, kernel),
     (Kind::WastedWakeups, wasted),
     (Kind::Imbalance, uneven),
+    (Kind::Imbalance, rounds),
     (Kind::PriorityInversion, inverted),
     (Kind::IoBound, syncing),
     (Kind::MemoryLock, mapping),
@@ -2138,6 +2139,48 @@ fn uneven_waves_at_their_thresholds() {
             ("most do next to nothing", |facts| {
                 facts.threads[2].on_cpu_ns = 0;
             }),
+        ],
+    );
+}
+
+/// The first thread gives two others work, round by round, and waits for the last of them.
+fn rounds() -> Facts {
+    let mut facts = quiet(3);
+    facts.totals.runnable_ns = vec![100 * MS, 250 * MS, 650 * MS];
+    facts.alone_sites = vec![Site { count: 80, ..site("align") }, Site { count: 20, ..site("sort") }];
+    facts.parallel_sites = vec![Site { count: 60, ..site("align") }, Site { count: 40, ..site("other") }];
+    for index in 1..3 {
+        facts.threads[index].on_cpu_ns = 600 * MS;
+        facts.threads[index].hot_sites = vec![site("align")];
+    }
+    let holder = |tid, count, ms| Holder { tid: Tid(PID + tid), count, ns: ms * MS };
+    facts.locks = vec![LockFacts {
+        pid: Pid(PID),
+        primitive: Primitive::Condvar,
+        waiters: (0..3).map(|tid| (Tid(PID + tid), OffTime { count: 100, ns: 300 * MS })).collect(),
+        holders: vec![holder(0, 200, 400), holder(1, 100, 900), holder(9, 10, 100)],
+        ..LockFacts::default()
+    }];
+    facts.blame = vec![blamed(0, None, Leaf::Running, 1, 100 * MS), blamed(0, None, Leaf::Running, 2, 100 * MS)];
+    facts
+}
+
+#[test]
+fn uneven_rounds_at_their_thresholds() {
+    let found = &judge(Kind::Imbalance, &rounds())[0];
+    let told = ["tail_share", "rounds_per_s", "threads"].map(|name| weigh::value(found, name));
+    assert_eq!((told, found.severity, found.cure), ([0.2, 100.0, 2.0], 0.2 * 0.75, Cure::LongerRounds));
+    holds_at_its_thresholds(
+        Kind::Imbalance,
+        rounds,
+        &[
+            ("they are hardly ever alone", |facts| facts.totals.runnable_ns = vec![100 * MS, 249 * MS, 651 * MS]),
+            ("who is alone does something else", |facts| facts.parallel_sites[0].count = 15),
+            ("others give them work, too", |facts| facts.locks[0].holders[2].ns = 101 * MS),
+            ("they wait for a lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
+            ("nobody waits for them", |facts| facts.blame[1].ns = 99 * MS),
+            ("there is one", |facts| facts.threads[2].hot_sites.clear()),
+            ("the other does next to nothing", |facts| facts.threads[2].on_cpu_ns = 2 * MS),
         ],
     );
 }
@@ -4215,6 +4258,25 @@ mod explained {
     /// 12 waits of each of threads 1 to 4.
     fn facts() -> Facts {
         convoy()
+    }
+
+    #[test]
+    fn a_lock_that_a_worker_has_while_it_works_is_what_its_giver_waits_for() {
+        let mut facts = facts();
+        let giver = facts.threads[0].tid;
+        let of = |tid, ms| (tid, OffTime { count: 9, ns: ms * MS });
+        facts.locks[0].wait_ns = histogram(10, MS);
+        let rounds = Finding {
+            subjects: vec![weigh::thread_subject(&facts, giver)],
+            ..finding(Kind::Imbalance, &[("rounds_per_s", 900.0)])
+        };
+        let lock = about_lock(finding(Kind::HotLock, &[]), 0);
+        facts.locks[0].waiters = vec![of(giver, 9), of(Tid(PID + 1), 1)];
+        assert_eq!(left(&facts, &[rounds.clone(), lock.clone()]), [Kind::Imbalance]);
+        let once = Finding { evidence: vec![], ..rounds.clone() };
+        assert_eq!(left(&facts, &[once, lock.clone()]).len(), 2, "no rounds");
+        facts.locks[0].waiters = vec![of(giver, 8), of(Tid(PID + 1), 2)];
+        assert_eq!(left(&facts, &[rounds, lock]).len(), 2, "others wait for it as well");
     }
 
     #[test]

@@ -185,7 +185,8 @@ fn a_gate_says_by_its_status_and_in_every_form_what_it_found() {
     for (old, new, code, verdict, counts, annotation) in cases {
         let place = Place::new();
         // A busy machine may let each be longer, and the same by more.
-        let ended = gate(&place, old, new, "--budget 3s --fail-on 20% --seed 7").with(code);
+        let limit = if verdict == "the same" { "80%" } else { "20%" };
+        let ended = gate(&place, old, new, &format!("--budget 3s --fail-on {limit} --seed 7")).with(code);
         let junit = std::fs::read_to_string(place.path("gate.xml")).unwrap();
         assert!(junit.contains(counts), "{verdict}: {junit}");
         let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();

@@ -233,6 +233,14 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "alone_share").map(number::percent).unwrap_or_default(),
             under(finding)
         ),
+        Kind::Imbalance if value(finding, "tail_share").is_some() => format!(
+            "The work is uneven: {subject} hands it to {} and waits for the last, {} times a second; for {} of the time \
+             one of them goes on alone{}.",
+            number::counted(value(finding, "threads").unwrap_or(0.0) as usize, "thread"),
+            number::count(value(finding, "rounds_per_s").unwrap_or(0.0)),
+            value(finding, "tail_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
         Kind::Imbalance if value(finding, "alone_share").is_some() => format!(
             "The work is uneven: of the goroutines that begin with {subject}, one is alone for {} of the time{}.",
             value(finding, "alone_share").map(number::percent).unwrap_or_default(),
@@ -998,6 +1006,9 @@ fn cure(cure: Cure) -> &'static str {
         Cure::LargerTasks => {
             "Hand over more at a time: a chunksize for map and imap, lists of items in place of single ones; what a \
              Manager holds, read once and write back once."
+        }
+        Cure::LongerRounds => {
+            "Give each thread more to do in a round, or let it go on to the next before the others are through."
         }
         Cure::BlockInsteadOfLooking => {
             "Let the goroutine sleep until there is something: a select without default, a channel or a sync.Cond in \

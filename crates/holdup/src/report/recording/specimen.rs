@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 46] = [
+    const CURES: [Cure; 47] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -286,6 +286,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::WaitInsteadOfPolling,
         Cure::SendLess,
         Cure::LargerTasks,
+        Cure::LongerRounds,
         Cure::BlockInsteadOfLooking,
         Cure::LeaveInterpreter,
         Cure::LessGarbage,
