@@ -122,9 +122,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && stages::idle_share(thread) >= LEAST_OWN_WAIT
         && !ping_pong::takes_turns(facts, thread.tid)
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
-    // Those that there are at a time: each round of work may have threads of its own.
-    let lives_ns: u64 = facts.threads.iter().filter(helps).map(ThreadFacts::life_ns).sum();
-    let waiters = (weigh::share(lives_ns, facts.span_ns()).round() as u64).max(1);
+    let waiters = most_at_a_time(facts.threads.iter().filter(helps));
     is_serial.then(|| Finding {
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: facts.alone_sites.first().cloned(),
@@ -137,6 +135,19 @@ fn forked(facts: &Facts) -> Option<Finding> {
         ],
         ..phase(facts, alone.share, own, waiters)
     })
+}
+
+/// How many of these there were at a time: each round of work may have threads of its own.
+fn most_at_a_time<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> u64 {
+    let mut changes: Vec<(u64, bool)> =
+        threads.flat_map(|thread| [(thread.born_ns, true), (thread.ended_ns, false)]).collect();
+    changes.sort_unstable();
+    let (mut now, mut most) = (0_u64, 0);
+    for (_, begins) in changes {
+        now = if begins { now + 1 } else { now.saturating_sub(1) };
+        most = most.max(now);
+    }
+    most
 }
 
 /// The same of goroutines.

@@ -423,7 +423,7 @@ fn ran_ns(engine: &Engine, thread: ThreadId, from: u64, to: u64) -> u64 {
 pub(super) fn is_passed_on(engine: &Engine, waits: &[Waited]) -> bool {
     let holds = Holds::of(engine, waits, false);
     let kept_ns = holds.median_kept();
-    let soon = holds.rounds.iter().filter(|ns| **ns * SOON_ONE_IN <= kept_ns).count();
+    let soon = holds.rounds.iter().filter(|ns| ns.saturating_mul(SOON_ONE_IN) <= kept_ns).count();
     holds.stretches.len() * 2 >= holds.waits - soon
 }
 
