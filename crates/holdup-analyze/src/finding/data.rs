@@ -262,6 +262,8 @@ pub enum Cure {
     FewerMappings,
     /// Larger pages, memory used again.
     LargerPages,
+    /// Pages of files that are in memory before they are used.
+    PagesAhead,
     /// Another allocator, more arenas, fewer allocations.
     OtherAllocator,
     /// A lock that serves in turn, or lets writers in first.

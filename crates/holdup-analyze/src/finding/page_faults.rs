@@ -47,6 +47,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         true => weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site),
         false => facts.kernel_sites.first().or(facts.fault_sites.first()).cloned(),
     };
+    let cure = if waits { Cure::PagesAhead } else { Cure::LargerPages };
     let function = place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
     let subject = function.map(|function| Subject::Function(function.to_string()));
     vec![Finding {
@@ -58,7 +59,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             count("fault_samples", hits),
             part("device_share", device_share),
         ],
-        ..Finding::new(Kind::PageFaults, Cure::LargerPages, weigh::record_again())
+        ..Finding::new(Kind::PageFaults, cure, weigh::record_again())
     }]
 }
 

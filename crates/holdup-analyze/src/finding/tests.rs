@@ -1717,7 +1717,8 @@ fn page_faults_at_their_thresholds() {
     );
     let mut facts = quiet(2);
     off(&mut facts, 1, Reason::PageFault, 100, 200 * MS);
-    assert_eq!(judge(Kind::PageFaults, &facts).len(), 1, "pages from a device");
+    assert_eq!(judge(Kind::PageFaults, &facts)[0].cure, Cure::PagesAhead, "pages from a device");
+    assert_eq!(judge(Kind::PageFaults, &faulting())[0].cure, Cure::LargerPages);
 }
 
 #[test]

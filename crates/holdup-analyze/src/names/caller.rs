@@ -15,7 +15,9 @@ pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
     // Of the kernel alone: what it does, not how it switches, nor the recorder's program in it that has no name.
     let in_kernel = || call_path.iter().find(|frame| frame.role == Role::Kernel && frame.function.is_some());
     let only_kernel = || in_kernel().filter(|_| call_path.iter().all(is_of_kernel));
-    named.or_else(entry).or(own.map(|at| &call_path[at])).or_else(only_kernel).or(call_path.first())
+    let in_library = || call_path.iter().find(|frame| !is_of_kernel(frame));
+    let known = named.or_else(entry).or(own.map(|at| &call_path[at]));
+    known.or_else(only_kernel).or_else(in_library).or(call_path.first())
 }
 
 fn is_of_kernel(frame: &Frame) -> bool {
@@ -50,7 +52,9 @@ mod tests {
         let path = [program.clone(), switch.clone(), kernel("rwsem_down_read_slowpath"), kernel("down_read")];
         let told = |path: &[Frame]| caller(path).and_then(|frame| frame.function.as_deref().map(str::to_owned));
         assert_eq!(told(&path).as_deref(), Some("rwsem_down_read_slowpath"));
-        assert_eq!(told(&[program.clone(), switch]), None, "nothing is known but the switch");
+        assert_eq!(told(&[program.clone(), switch.clone()]), None, "nothing is known but the switch");
+        let library = [switch.clone(), kernel("filemap_fault"), Frame::named("memset", Role::Runtime)];
+        assert_eq!(told(&library).as_deref(), Some("memset"), "who went into the kernel");
         let user = Frame::named("read_block", Role::Program);
         assert_eq!(told(&[program, kernel("folio_wait_bit"), user]).as_deref(), Some("read_block"));
     }

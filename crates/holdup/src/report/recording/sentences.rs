@@ -261,6 +261,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Threads wait for the address space of {subject}, which mmap, munmap and page faults change, for {much} \
              of their working time."
         ),
+        Kind::PageFaults if finding.cure == Cure::PagesAhead => format!(
+            "Threads wait for pages of memory to come from a device, of files or of swap, for {much} of their working \
+             time{}.",
+            under(finding)
+        ),
         Kind::PageFaults => format!("{much} of the working time goes to page faults{}.", under(finding)),
         Kind::Allocator => format!(
             "Threads wait for each other in malloc and free for {much} of their working time{}.",
@@ -952,6 +957,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::FewerMappings => {
             "Map once and keep it: larger and fewer mappings, memory given back less often, or processes in place of \
              threads."
+        }
+        Cure::PagesAhead => {
+            "Have what is mapped in memory before it is used: madvise(MADV_WILLNEED) or readahead beside the work, files \
+             in the order they are read, or more memory if it swaps."
         }
         Cure::LargerPages => "Use memory again in place of fresh memory, touch it once ahead, or use huge pages.",
         Cure::OtherAllocator => {

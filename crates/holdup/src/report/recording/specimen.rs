@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 47] = [
+    const CURES: [Cure; 48] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -277,6 +277,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::FewerReads,
         Cure::FewerMappings,
         Cure::LargerPages,
+        Cure::PagesAhead,
         Cure::OtherAllocator,
         Cure::FairLock,
         Cure::DivideSerialPart,
