@@ -949,6 +949,13 @@ pub struct LockFacts {
     pub longest: Vec<(Tid, u64, u64)>,
 }
 
+impl LockFacts {
+    /// How long this thread waited for it.
+    pub(crate) fn waited_by(&self, tid: Tid) -> u64 {
+        self.waiters.iter().filter(|(waiter, _)| *waiter == tid).map(|(_, off)| off.ns).sum()
+    }
+}
+
 /// The places of a pool, as of connections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {

@@ -16,6 +16,7 @@ mod names;
 mod options;
 mod problem;
 pub mod schedule;
+mod spans;
 mod spinning;
 mod timeline;
 

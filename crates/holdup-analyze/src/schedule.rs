@@ -644,9 +644,10 @@ impl Player {
         // Words of the threads' own are told apart by where threads come from, in more frames than these.
         const CALLERS: [(&str, Role); 4] =
             [("look_up", Role::Program), ("answer", Role::Program), ("serve", Role::Program), ("run", Role::Program)];
+        let Futex { own, .. } = self.schedule.futexes[&futex];
         let kind = self.schedule.futexes[&futex].kind();
-        let (take, callers) =
-            (format!("take_{futex}"), &CALLERS[..if self.schedule.futexes[&futex].own { 4 } else { 0 }]);
+        let take = format!("take_{futex}");
+        let callers = if own { &CALLERS[..] } else { &[] };
         let user = [&[(kind.wait, Role::Lock), (take.as_str(), Role::Program)], callers].concat();
         let stack = Some(self.stack(&[], &user, thread));
         let addr = self.futex_addr(futex, thread);

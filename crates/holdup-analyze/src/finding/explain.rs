@@ -288,10 +288,7 @@ fn one_worker_does_it(facts: &Facts, _: &Finding, pool: &Finding) -> bool {
 /// The pool's workers mostly wait for the lock.
 fn workers_wait_for_lock(facts: &Facts, cause: &Finding, pool: &Finding) -> bool {
     let Some(lock) = lock(facts, cause) else { return false };
-    let waits = |tid: Tid| {
-        let waited_ns: u64 = lock.waiters.iter().filter(|(waiter, _)| *waiter == tid).map(|(_, time)| time.ns).sum();
-        facts.thread(tid).is_some_and(|thread| waited_ns * 2 >= thread.life_ns())
-    };
+    let waits = |tid| facts.thread(tid).is_some_and(|thread| lock.waited_by(tid) * 2 >= thread.life_ns());
     threads_of(pool).next().is_some() && threads_of(pool).all(waits)
 }
 
@@ -406,10 +403,9 @@ fn comes_in_rounds(imbalance: &Finding) -> bool {
 
 /// Nobody else waits for the lock: a worker has it while it works, and who gave it the work waits for that.
 fn waits_for_its_workers(facts: &Facts, imbalance: &Finding, effect: &Finding) -> bool {
-    let Some(lock) = lock_of(effect).and_then(|number| facts.lock(number)) else { return false };
-    let Some(giver) = threads_of(imbalance).next().filter(|_| comes_in_rounds(imbalance)) else { return false };
-    let own = lock.waiters.iter().filter(|(tid, _)| *tid == giver).map(|(_, off)| off.ns).sum();
-    weigh::share(own, lock.wait_ns.sum_ns()) >= 0.9
+    let Some(lock) = lock(facts, effect) else { return false };
+    let waits = |giver| weigh::share(lock.waited_by(giver), lock.wait_ns.sum_ns()) >= 0.9;
+    comes_in_rounds(imbalance) && threads_of(imbalance).next().is_some_and(waits)
 }
 
 /// The inversions are a good part of all that was waited for the lock.

@@ -140,7 +140,7 @@ fn of_last(facts: &Facts) -> Option<Finding> {
     let of = facts.goroutines.iter().find(|of| of.looks >= FEW_LOOKS && of.last.is_some())?;
     let last = of.last.as_ref()?;
     Some(Finding {
-        severity: last.alone * (1.0 - 1.0 / last.most.max(1) as f64),
+        severity: weigh::divided(last.alone, last.most.max(1)),
         place: Some(last.site.clone()),
         evidence: vec![part("alone_share", last.alone), count("goroutines", last.most)],
         ..Finding::new(Kind::Imbalance, Cure::Rebalance, weigh::record_again())

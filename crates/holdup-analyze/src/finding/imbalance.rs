@@ -135,17 +135,42 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         findings = uneven(at_barriers(facts));
     }
     if findings.is_empty() {
-        findings.extend(in_waves(facts).or_else(|| in_rounds(facts)));
+        let tails = Tails::of(facts);
+        findings.extend(tails.and_then(|tails| in_waves(facts, &tails).or_else(|| in_rounds(facts, &tails))));
     }
     findings
 }
 
+/// One thread goes on alone with what several do as well.
+struct Tails<'a> {
+    /// For so much of the time.
+    share: f64,
+    /// Of the time that one is alone.
+    of_alone: f64,
+    place: &'a Site,
+}
+
+impl<'a> Tails<'a> {
+    /// `None` if that is little, or something else is done beside it.
+    fn of(facts: &'a Facts) -> Option<Tails<'a>> {
+        let alone = Alone::of(facts)?;
+        let place = facts.alone_sites.first()?;
+        let of_alone = alone::in_common(facts);
+        let share = alone.share * of_alone;
+        let is_much =
+            share >= LEAST_ALONE && alone.parallel >= LEAST_PARALLEL && alone::in_parallel_too(facts) >= LEAST_SAME;
+        is_much.then_some(Tails { share, of_alone, place })
+    }
+
+    /// What goes of it if the work is divided among the CPUs.
+    fn cost(&self, facts: &Facts) -> f64 {
+        weigh::divided(self.share, facts.header.machine.cpus.max(2).into())
+    }
+}
+
 /// One thread of each wave has more of the same work than the others, or one thread of all waves.
-fn in_waves(facts: &Facts) -> Option<Finding> {
-    let alone = Alone::of(facts)?;
-    let place = facts.alone_sites.first()?;
-    let own = alone::in_common(facts);
-    let runs = |thread: &&ThreadFacts| mostly_runs(thread, place);
+fn in_waves(facts: &Facts, tails: &Tails) -> Option<Finding> {
+    let runs = |thread: &&ThreadFacts| mostly_runs(thread, tails.place);
     let group = Group::new(facts.threads.iter().filter(runs).collect());
     // The workers of rayon wait for work where other threads wait at a barrier, and each wave's long part is another's.
     let of_rayon = group.threads.iter().all(|thread| runtime::is_of_rayon(thread));
@@ -156,44 +181,33 @@ fn in_waves(facts: &Facts) -> Option<Finding> {
     let others = facts.threads.iter().filter(|thread| !runs(thread));
     let longest_ns = others.map(|thread| thread.account.of(AccountState::Work)).max().unwrap_or(0);
     let waited_ns = barrier_ns + longest_ns;
-    let alone_ns = (alone.share * own * facts.span_ns() as f64) as u64;
-    let is_uneven = alone.share * own >= LEAST_ALONE
-        && alone.parallel >= LEAST_PARALLEL
-        && own >= 0.5
-        && alone::in_parallel_too(facts) >= LEAST_SAME
+    let alone_ns = (tails.share * facts.span_ns() as f64) as u64;
+    let is_uneven = tails.of_alone >= 0.5
         && group.most_work()
         && (of_rayon || group.busiest().worked_ns() * 2 >= group.median_ns() * 3)
         && waited_ns * 2 >= alone_ns;
-    let cpus = u64::from(facts.header.machine.cpus).max(2);
     is_uneven.then(|| Finding {
-        severity: alone.share * own * (1.0 - 1.0 / cpus as f64),
-        place: Some(place.clone()),
+        severity: tails.cost(facts),
+        place: Some(tails.place.clone()),
         ..finding(facts, &group)
     })
 }
 
 /// Round by round, now this one and now that one of those who are given work goes on alone.
-fn in_rounds(facts: &Facts) -> Option<Finding> {
-    let alone = Alone::of(facts)?;
-    let place = facts.alone_sites.first()?;
-    let runs = |thread: &&ThreadFacts| mostly_runs(thread, place);
+fn in_rounds(facts: &Facts, tails: &Tails) -> Option<Finding> {
+    let runs = |thread: &&ThreadFacts| mostly_runs(thread, tails.place);
     let Rounds { giver, workers, count: rounds } = Rounds::of(facts, facts.threads.iter().filter(runs).collect())?;
-    let tails = alone.share * alone::in_common(facts);
-    let is_uneven = tails >= LEAST_ALONE
-        && alone.parallel >= LEAST_PARALLEL
-        && alone::in_parallel_too(facts) >= LEAST_SAME
-        && Group::new(workers.clone()).most_work();
-    let cpus = facts.header.machine.cpus.max(2);
-    is_uneven.then(|| Finding {
-        severity: tails * (1.0 - 1.0 / f64::from(cpus)),
-        bound: Some(1.0 / (1.0 - tails)),
+    let evidence = vec![
+        part("tail_share", tails.share),
+        rate("rounds_per_s", weigh::per_s(rounds, facts.span_ns())),
+        count("threads", workers.len() as u64),
+    ];
+    Group::new(workers).most_work().then(|| Finding {
+        severity: tails.cost(facts),
+        bound: Some(1.0 / (1.0 - tails.share)),
         subjects: vec![weigh::thread_subject(facts, giver)],
-        place: Some(place.clone()),
-        evidence: vec![
-            part("tail_share", tails),
-            rate("rounds_per_s", weigh::per_s(rounds, facts.span_ns())),
-            count("threads", workers.len() as u64),
-        ],
+        place: Some(tails.place.clone()),
+        evidence,
         ..Finding::new(Kind::Imbalance, Cure::LongerRounds, weigh::record_again())
     })
 }
@@ -309,7 +323,7 @@ fn waited_ns(facts: &Facts, group: &Group, thread: &ThreadFacts, joined: bool) -
     let signalled = facts.locks.iter().filter(|lock| {
         lock.pid == thread.pid && is_signal(lock.primitive) && is_signalled_by(lock, group.busiest().tid)
     });
-    let signalled_ns: u64 = signalled.map(|lock| lock_wait_ns(lock, thread.tid)).sum();
+    let signalled_ns: u64 = signalled.map(|lock| lock.waited_by(thread.tid)).sum();
     let ended_ns = if joined && thread.exited { group.to_ns.saturating_sub(thread.ended_ns) } else { 0 };
     barrier_ns + thread.spun_together_ns + signalled_ns + ended_ns
 }
@@ -324,10 +338,6 @@ fn is_signalled_by(lock: &LockFacts, tid: Tid) -> bool {
     let all: u64 = lock.holders.iter().map(|holder| holder.ns).sum();
     let by: u64 = lock.holders.iter().filter(|holder| holder.tid == tid).map(|holder| holder.ns).sum();
     all > 0 && by * 2 > all
-}
-
-fn lock_wait_ns(lock: &LockFacts, tid: Tid) -> u64 {
-    lock.waiters.iter().filter(|(waiter, _)| *waiter == tid).map(|(_, off)| off.ns).sum()
 }
 
 /// Whether a thread outside the group waits for the end of one for most of the stretch.

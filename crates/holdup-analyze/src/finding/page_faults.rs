@@ -43,15 +43,17 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if !sampled && !waits {
         return Vec::new();
     }
-    let place = match waits {
-        true => weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site),
-        false => facts.kernel_sites.first().or(facts.fault_sites.first()).cloned(),
+    let (cure, severity, place) = if waits {
+        let place = weigh::worst_site(facts, |row| row.leaf == Leaf::Memory).map(|(_, site)| site);
+        (Cure::PagesAhead, device_share, place)
+    } else {
+        let place = facts.kernel_sites.first().or(facts.fault_sites.first()).cloned();
+        (Cure::LargerPages, weigh::of_work(facts, fault_share), place)
     };
-    let cure = if waits { Cure::PagesAhead } else { Cure::LargerPages };
     let function = place.as_ref().and_then(Site::caller).and_then(|frame| frame.function.as_ref());
     let subject = function.map(|function| Subject::Function(function.to_string()));
     vec![Finding {
-        severity: if waits { device_share } else { weigh::of_work(facts, fault_share) },
+        severity,
         subjects: subject.into_iter().collect(),
         place,
         evidence: vec![

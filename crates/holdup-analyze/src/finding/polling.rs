@@ -47,6 +47,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use holdup_trace::Tid;
+
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
 use super::{runtime, stages};
@@ -174,10 +176,14 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 /// Whether the elapsed time goes by without these threads, and no other waits for them.
 fn costs_nobody(facts: &Facts, polling: &[Poller]) -> bool {
     let is_of = |tid| polling.iter().any(|poller| poller.thread.tid == tid);
-    let waits = |row: &&Blame| row.leaf == Leaf::Sleep && is_of(row.thread) && !is_of(row.waiter);
-    let waited_ns: u64 = facts.blame.iter().filter(waits).map(|row| row.ns).sum();
     weigh::path_share(facts, is_of).is_some_and(|share| share < LEAST_COST)
-        && weigh::share(waited_ns, facts.span_ns()) < LEAST_COST
+        && weigh::share(waited_ns(facts, is_of, |_| true), facts.span_ns()) < LEAST_COST
+}
+
+/// How long others that count wait for the sleeps of these threads.
+fn waited_ns(facts: &Facts, is_of: impl Fn(Tid) -> bool, counts: impl Fn(Tid) -> bool) -> u64 {
+    let waits = |row: &&Blame| row.leaf == Leaf::Sleep && is_of(row.thread) && !is_of(row.waiter) && counts(row.waiter);
+    facts.blame.iter().filter(waits).map(|row| row.ns).sum()
 }
 
 /// What is told of threads that poll.
@@ -328,12 +334,7 @@ fn polls(facts: &Facts, poller: &Poller) -> bool {
 /// Those that wait for their timeouts while others with work to do wait for them.
 fn in_the_way<'a>(facts: &Facts, pollers: &[Poller<'a>]) -> Vec<Poller<'a>> {
     let works = |tid| facts.thread(tid).is_some_and(|one| weigh::share(one.on_cpu_ns, one.life_ns()) >= LEAST_WORK);
-    let waited_ns = |poller: &Poller| -> u64 {
-        let tid = poller.thread.tid;
-        let waits =
-            |row: &&Blame| row.thread == tid && row.leaf == Leaf::Sleep && row.waiter != tid && works(row.waiter);
-        facts.blame.iter().filter(waits).map(|row| row.ns).sum()
-    };
+    let waited_ns = |poller: &Poller| waited_ns(facts, |tid| tid == poller.thread.tid, works);
     let may = |poller: &&Poller| {
         let long_enough = poller.times >= LEAST_IN_THE_WAY && poller.slept_ns / poller.times <= LONGEST_IN_THE_WAY_NS;
         poller.unsignalled && long_enough && is_steady(facts, poller.thread) && waited_ns(poller) > 0
@@ -353,9 +354,7 @@ fn relayed<'a>(facts: &Facts, waits: &[Poller<'a>]) -> Vec<Poller<'a>> {
     let silent = family.iter().filter(|poller| poller.thread.ended_waits * 2 < poller.times).count();
     let is_of = |tid| family.iter().any(|poller| poller.thread.tid == tid);
     let hands_on = |tid| facts.thread(tid).is_some_and(|thread| thread.ended_waits >= LEAST_IN_THE_WAY);
-    let waits =
-        |row: &&Blame| row.leaf == Leaf::Sleep && is_of(row.thread) && !is_of(row.waiter) && hands_on(row.waiter);
-    let waited_ns: u64 = facts.blame.iter().filter(waits).map(|row| row.ns).sum();
+    let waited_ns = waited_ns(facts, is_of, hands_on);
     let is_chain = silent >= 2 && weigh::share(waited_ns, facts.span_ns()) >= LEAST_WAITED;
     if is_chain { family } else { Vec::new() }
 }

@@ -63,7 +63,7 @@ pub(super) fn serial(facts: &Facts) -> Option<Finding> {
     let is_serial = alone_share >= LEAST_BETWEEN && waited_share >= LEAST_WAITED && between_ns >= LEAST_NS;
     let cpus = u64::from(facts.header.machine.cpus).min(team.threads.len() as u64).max(2);
     is_serial.then(|| Finding {
-        severity: alone_share * (1.0 - 1.0 / cpus as f64),
+        severity: weigh::divided(alone_share, cpus),
         subjects: vec![weigh::thread_subject(facts, team.first.tid)],
         place: team.first.regions.site.clone(),
         evidence: vec![

@@ -44,6 +44,7 @@ use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Site, ThreadFacts};
 use crate::names::Frame;
+use crate::spans::time_by_count;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SerialPhase,
@@ -89,7 +90,7 @@ fn of_event_loop(facts: &Facts) -> Option<Finding> {
         && alone_share >= LEAST_ALONE_SHARE;
     let below = |site: &&Site| site.call_path.iter().any(is_synchronous);
     (is_loop && sync >= LEAST_SYNC_SAMPLES && sync_share >= LEAST_SYNC).then(|| Finding {
-        severity: alone_share * (1.0 - 1.0 / f64::from(facts.header.machine.cpus.max(1))),
+        severity: weigh::divided(alone_share, facts.header.machine.cpus.max(1).into()),
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: thread.hot_sites.iter().filter(below).max_by_key(|site| site.count).cloned(),
         evidence: vec![part("alone_share", alone_share), part("sync_share", sync_share)],
@@ -122,7 +123,9 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && stages::idle_share(thread) >= LEAST_OWN_WAIT
         && !ping_pong::takes_turns(facts, thread.tid)
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
-    let waiters = most_at_a_time(facts.threads.iter().filter(helps));
+    // Those that there are at a time: each round of work may have threads of its own.
+    let lives = facts.threads.iter().filter(helps).map(|other| (other.born_ns, other.ended_ns));
+    let waiters = time_by_count(lives).len() as u64 - 1;
     is_serial.then(|| Finding {
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: facts.alone_sites.first().cloned(),
@@ -135,19 +138,6 @@ fn forked(facts: &Facts) -> Option<Finding> {
         ],
         ..phase(facts, alone.share, own, waiters)
     })
-}
-
-/// How many of these there were at a time: each round of work may have threads of its own.
-fn most_at_a_time<'a>(threads: impl Iterator<Item = &'a ThreadFacts>) -> u64 {
-    let mut changes: Vec<(u64, bool)> =
-        threads.flat_map(|thread| [(thread.born_ns, true), (thread.ended_ns, false)]).collect();
-    changes.sort_unstable();
-    let (mut now, mut most) = (0_u64, 0);
-    for (_, begins) in changes {
-        now = if begins { now + 1 } else { now.saturating_sub(1) };
-        most = most.max(now);
-    }
-    most
 }
 
 /// The same of goroutines.
@@ -215,7 +205,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
 fn phase(facts: &Facts, alone_share: f64, waited_share: f64, waiters: u64) -> Finding {
     let cpus = u64::from(facts.header.machine.cpus).min(waiters + 1).max(2);
     Finding {
-        severity: alone_share * waited_share * (1.0 - 1.0 / cpus as f64),
+        severity: weigh::divided(alone_share * waited_share, cpus),
         bound: Some(1.0 / (1.0 - alone_share)),
         ..Finding::new(Kind::SerialPhase, Cure::DivideSerialPart, weigh::record_again())
     }

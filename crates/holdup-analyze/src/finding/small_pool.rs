@@ -296,7 +296,7 @@ fn in_turn(facts: &Facts) -> Option<Finding> {
     let at_locks = weigh::contended(facts).any(|(_, lock)| weigh::wait_share(facts, lock) >= MOST_OF_LOCKS);
     let share = weigh::share(turns.site.ns, facts.span_ns()).min(1.0);
     (!at_locks).then(|| Finding {
-        severity: share * (1.0 - 1.0 / turns.threads.len().max(1) as f64),
+        severity: weigh::divided(share, turns.threads.len().max(1) as u64),
         subjects: weigh::function_subject(&turns.site),
         place: Some(turns.site.clone()),
         evidence: vec![

@@ -326,6 +326,11 @@ pub(super) fn preempted(thread: &ThreadFacts) -> OffTime {
     OffTime { count: taken.count + given.count, ns: taken.ns + given.ns }
 }
 
+/// What goes of a share of the time if it is divided among so many.
+pub(super) fn divided(share: f64, among: u64) -> f64 {
+    share * (1.0 - 1.0 / among as f64)
+}
+
 /// How long all threads of the program kept each other from the CPUs.
 pub(super) fn preempted_ns(facts: &Facts) -> u64 {
     facts.threads.iter().map(|thread| preempted(thread).ns).sum()

@@ -12,12 +12,11 @@ pub(crate) fn caller(call_path: &[Frame]) -> Option<&Frame> {
         let waits = |frame: &&Frame| frame.role == Role::Lock && frame.function.is_some();
         library.iter().rev().find(waits).filter(|_| own.is_some() || library.iter().any(is_of_runtime))
     };
+    let in_library = || call_path.iter().find(|frame| !is_of_kernel(frame));
     // Of the kernel alone: what it does, not how it switches, nor the recorder's program in it that has no name.
     let in_kernel = || call_path.iter().find(|frame| frame.role == Role::Kernel && frame.function.is_some());
-    let only_kernel = || in_kernel().filter(|_| call_path.iter().all(is_of_kernel));
-    let in_library = || call_path.iter().find(|frame| !is_of_kernel(frame));
     let known = named.or_else(entry).or(own.map(|at| &call_path[at]));
-    known.or_else(only_kernel).or_else(in_library).or(call_path.first())
+    known.or_else(in_library).or_else(in_kernel).or(call_path.first())
 }
 
 fn is_of_kernel(frame: &Frame) -> bool {

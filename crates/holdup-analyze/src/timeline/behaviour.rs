@@ -27,6 +27,7 @@ use super::engine::Engine;
 use super::ids::{ThreadId, WaitSiteId};
 use super::lock::{Group, Place, Waiters, Words};
 use super::log::Stay;
+use crate::spans::time_by_count;
 
 /// What threads do with a futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,26 +221,10 @@ pub(super) fn is_among_waiters(engine: &Engine, waits: &[Waited]) -> bool {
 
 /// How long some of these threads waited, and how long all did at once.
 fn waiting(waits: &[Waited], of: &FxHashMap<ThreadId, u64>) -> (u64, u64) {
-    let times = times_by_waiters(waits.iter().filter(|wait| of.contains_key(&wait.thread)));
+    let waiting = waits.iter().filter(|wait| of.contains_key(&wait.thread));
+    let times = time_by_count(waiting.map(|wait| (wait.from, wait.to)));
     let at_least = |count: usize| times.iter().skip(count).sum();
     (at_least(1), at_least(of.len()))
-}
-
-/// For how long as many waited at once as the place in this list says; how long nobody did is left out.
-fn times_by_waiters<'a>(waits: impl Iterator<Item = &'a Waited>) -> Vec<u64> {
-    let mut edges: Vec<(u64, bool)> = waits.flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
-    edges.sort_unstable();
-    let mut times = vec![0];
-    let (mut now, mut since) = (0_usize, 0);
-    for (at, begins) in edges {
-        if now > 0 {
-            times.resize(times.len().max(now + 1), 0);
-            times[now] += at - since;
-        }
-        now = if begins { now + 1 } else { now.saturating_sub(1) };
-        since = at;
-    }
-    times
 }
 
 /// The role that these waits show. `waits` are in order of their ends. Who returns from a wait for a condition has to
