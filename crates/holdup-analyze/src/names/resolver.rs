@@ -237,6 +237,12 @@ impl<'s, 'a> Resolver<'s, 'a> {
         call_path
     }
 
+    /// Whether a sample of this stack hit what the kernel does for the recording.
+    pub(crate) fn is_of_recording(&mut self, stack: StackId) -> bool {
+        let kernel = self.stacks.get(stack).map_or(&[][..], |stack| &stack.kernel);
+        kernel.iter().any(|ip| self.kernel_function(*ip).is_some_and(records))
+    }
+
     /// The frames of one address, innermost first.
     pub(crate) fn frames_at(&mut self, space: SpaceId, address: u64) -> Vec<Frame> {
         let mut frames = Vec::new();
@@ -474,10 +480,7 @@ impl<'s, 'a> Resolver<'s, 'a> {
 
     fn kernel_frame(&mut self, ip: u64, caller: bool) -> Frame {
         let address = if caller { ip.wrapping_sub(1) } else { ip };
-        let symbols = self.modules.kernel_symbols();
-        let behind = symbols.partition_point(|(start, _)| *start <= address);
-        let name = symbols[..behind].last().filter(|(start, _)| address - start < KERNEL_FUNCTION_BYTES);
-        let name = name.map(|(_, name)| &**name);
+        let name = self.kernel_function(address);
         Frame {
             address,
             function: name.map(|name| intern(&mut self.strings, name)),
@@ -489,6 +492,13 @@ impl<'s, 'a> Resolver<'s, 'a> {
             inlined: false,
             role: name.map_or(Role::Kernel, roles::of_kernel),
         }
+    }
+
+    fn kernel_function(&self, address: u64) -> Option<&'a str> {
+        let symbols = self.modules.kernel_symbols();
+        let behind = symbols.partition_point(|(start, _)| *start <= address);
+        let found = symbols[..behind].last().filter(|(start, _)| address - start < KERNEL_FUNCTION_BYTES);
+        found.map(|(_, name)| &**name)
     }
 
     /// Adds the frames of one address, those that were inlined there first.
@@ -690,6 +700,12 @@ fn intern(strings: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
 /// first function.
 fn ends_goroutine(binary: &Binary<'_>, address: u64) -> bool {
     binary.function(address.wrapping_sub(1)).is_some_and(|symbol| symbol.name.starts_with("runtime.goexit"))
+}
+
+/// Whether a function of the kernel's records for us.
+fn records(function: &str) -> bool {
+    let name = function.trim_start_matches('_');
+    ["bpf_", "perf_", "trace_event_", "traceiter_"].iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// How many frames on top of a kernel's stack are the recorder's own program in it, which has no name, and how the

@@ -3,16 +3,10 @@
 use crate::facts::LockSamples;
 use crate::names::{Frame, Role};
 
-/// Beginnings of the kernel's functions that record for us.
-const RECORDER: [&str; 3] = ["bpf_", "perf_", "trace_event_"];
-
 /// Counts samples with this call path.
 pub(super) fn add(counts: &mut LockSamples, call_path: &[Frame], hits: u64) {
     let user = call_path.iter().position(|frame| !is_of_kernel(frame)).unwrap_or(call_path.len());
     let (kernel, own) = call_path.split_at(user);
-    if kernel.iter().any(is_of_recorder) {
-        return;
-    }
     // What a lock calls of a language's library is the lock's work: an atomic, a wrapper of a system call.
     let caller = own.iter().find(|frame| frame.role != Role::Runtime);
     let by_lock = caller.is_some_and(|frame| frame.role == Role::Lock);
@@ -27,11 +21,6 @@ pub(super) fn add(counts: &mut LockSamples, call_path: &[Frame], hits: u64) {
 
 fn is_of_kernel(frame: &Frame) -> bool {
     matches!(frame.role, Role::Kernel | Role::Scheduler)
-}
-
-fn is_of_recorder(frame: &Frame) -> bool {
-    let name = frame.function.as_deref().unwrap_or_default().trim_start_matches('_');
-    RECORDER.iter().any(|beginning| name.starts_with(beginning))
 }
 
 #[cfg(test)]
@@ -59,7 +48,6 @@ mod tests {
         assert_eq!(counted(&[("eventfd_read", Kernel), ("read", Runtime), acquire]), KERNEL);
         assert_eq!(counted(&[("exit_loop", Kernel), ("schedule", Scheduler), work]), KERNEL);
         assert_eq!(counted(&[("copy_page", Kernel), work]), ELSEWHERE);
-        assert_eq!(counted(&[("htab_lookup", Kernel), ("__bpf_trace_sys_exit", Kernel), acquire]), [0; 3]);
         assert_eq!(counted(&[]), ELSEWHERE);
     }
 }

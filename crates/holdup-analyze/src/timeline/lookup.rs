@@ -45,6 +45,12 @@ impl Lookup<'_> {
         self.with_code(place.stack, native)
     }
 
+    /// Whether a sample hit what the kernel does for the recording.
+    pub(super) fn is_of_recording(&mut self, place: Place) -> bool {
+        let native = self.engine.interpreted.native(place.stack);
+        native.is_some_and(|stack| self.naming.is_of_recording(stack.into()))
+    }
+
     pub(super) fn tid(&self, ti: ThreadId) -> Tid {
         self.engine.threads[ti].tid
     }

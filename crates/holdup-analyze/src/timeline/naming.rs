@@ -31,6 +31,11 @@ pub(crate) trait Naming {
         false
     }
 
+    /// Whether a sample hit what the kernel does for the recording.
+    fn is_of_recording(&mut self, _: StackId) -> bool {
+        false
+    }
+
     /// The instruction that a sample in user mode was taken at.
     fn sampled_at(&self, _: StackId) -> Option<u64> {
         None
@@ -71,6 +76,10 @@ impl Naming for Resolver<'_, '_> {
 
     fn only_looks(&mut self, space: SpaceId, call_path: &[Frame]) -> bool {
         Resolver::only_looks(self, space, call_path)
+    }
+
+    fn is_of_recording(&mut self, stack: StackId) -> bool {
+        Resolver::is_of_recording(self, stack)
     }
 
     fn sampled_at(&self, stack: StackId) -> Option<u64> {

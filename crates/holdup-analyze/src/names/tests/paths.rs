@@ -196,6 +196,21 @@ fn the_recorders_own_program_in_the_kernel_is_no_part_of_a_stack() {
     assert_eq!(functions(&call_path), ["__schedule", "sk_wait_data"]);
 }
 
+/// At hisat2, 117 of 164 ms below `sched_yield` were the recording's.
+#[test]
+fn samples_of_what_the_kernel_does_for_the_recording_are_known() {
+    let mut files = Files::default();
+    let named = ["do_sched_yield", "__bpf_trace_sys_exit", "perf_trace_sched_switch", "htab_map_hash", "vfs_read"];
+    let starts: Vec<(u64, &str)> = (1..).map(|at| at * 0x1000).zip(named).collect();
+    files.add_kernel(&starts);
+    let is_of_recording = |kernel: &[u64]| {
+        let (stacks, id) = table(&Stack { kernel: kernel.to_vec(), ..Stack::default() });
+        Resolver::new(super::super::Names::new(), &stacks, &files).is_of_recording(id)
+    };
+    assert!(is_of_recording(&[0x2010, 0x1010]) && is_of_recording(&[0x4010, 0x3010, 0x1010]));
+    assert!(!is_of_recording(&[0x1010]) && !is_of_recording(&[0x4010, 0x5010]) && !is_of_recording(&[]));
+}
+
 #[test]
 fn the_kernels_part_comes_first() {
     let mut files = Files::default();
