@@ -25,9 +25,9 @@
 //! of the time of several; the threads that run it wait for nothing but each other (or are workers of rayon), and
 //! threads wait at a barrier or for the end of others meanwhile.
 //!
-//! So it is where one thread hands out work round by round: it ends [`LEAST_GIVEN`] of what those that run that
-//! function wait, and waits for them itself for [`LEAST_ASKED`] of the recording. Which of them comes last may change
-//! from round to round.
+//! So it is where one thread hands out work round by round: it ends [`LEAST_GIVEN`] of what each of those that run that
+//! function waits, and waits for them itself for [`LEAST_ASKED`] of the recording; what one does alone is not mostly its
+//! own. Which of them comes last may change from round to round.
 //!
 //! OpenMP's threads may spin while they wait, and whose share is large may change from region to region: what all of
 //! them wait for each other, less what one does between parallel regions and what they lost without a CPU, is at least
@@ -48,7 +48,7 @@ use super::alone::{self, Alone};
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
 use super::{goroutines, regions, runtime};
-use crate::facts::{AccountState, Facts, LockFacts, Primitive, Reason, Site, ThreadFacts};
+use crate::facts::{AccountState, Facts, Holder, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Imbalance,
@@ -230,15 +230,27 @@ impl<'a> Rounds<'a> {
         }
         let (giver, asked_ns) = asked.into_iter().max_by_key(|(_, ns)| *ns)?;
         let workers: Vec<&ThreadFacts> = threads.iter().copied().filter(|thread| thread.tid != giver).collect();
-        let waits = |lock: &&LockFacts| lock.waiters.iter().any(|(tid, _)| is_of(*tid));
-        let work = facts.locks.iter().filter(|lock| !lock.primitive.is_contention()).filter(waits);
         // What workers end is the giver's wait for them.
-        let ended = || work.clone().flat_map(|lock| &lock.holders).filter(|by| by.tid == giver || !is_of(by.tid));
-        let given = || ended().filter(|by| by.tid == giver);
-        let gives = weigh::share(given().map(|by| by.ns).sum(), ended().map(|by| by.ns).sum()) >= LEAST_GIVEN
+        let ends = |by: &&Holder| by.tid == giver || !is_of(by.tid);
+        let ended = |waits: &dyn Fn(Tid) -> bool| -> Vec<&Holder> {
+            let work = facts.locks.iter().filter(|lock| !lock.primitive.is_contention());
+            let theirs = work.filter(|lock| lock.waiters.iter().any(|(tid, _)| waits(*tid)));
+            theirs.flat_map(|lock| &lock.holders).filter(ends).collect()
+        };
+        let is_given = |worker: &&ThreadFacts| {
+            let ended = ended(&|tid| tid == worker.tid);
+            let given = ended.iter().filter(|by| by.tid == giver);
+            weigh::share(given.map(|by| by.ns).sum(), ended.iter().map(|by| by.ns).sum()) >= LEAST_GIVEN
+        };
+        // Who does a part alone before it hands out the rest is a serial phase.
+        let alone = |is: &dyn Fn(Tid) -> bool| -> u64 {
+            threads.iter().filter(|thread| is(thread.tid)).map(|thread| thread.alone_samples).sum()
+        };
+        let gives = workers.len() >= 2
+            && workers.iter().all(is_given)
             && weigh::share(asked_ns, facts.span_ns()) >= LEAST_ASKED
-            && workers.len() >= 2;
-        let times: u64 = given().map(|by| by.count).sum();
+            && alone(&|tid| tid == giver) * 2 <= alone(&|_| true);
+        let times: u64 = ended(&is_of).iter().filter(|by| by.tid == giver).map(|by| by.count).sum();
         gives.then(|| Rounds { giver, count: times / workers.len() as u64, workers })
     }
 }

@@ -2178,6 +2178,16 @@ fn uneven_rounds_at_their_thresholds() {
             ("they are hardly ever alone", |facts| facts.totals.runnable_ns = vec![100 * MS, 249 * MS, 651 * MS]),
             ("who is alone does something else", |facts| facts.parallel_sites[0].count = 15),
             ("others give them work, too", |facts| facts.locks[0].holders[2].ns = 101 * MS),
+            ("one of them gets it from others", |facts| {
+                let mut other = facts.locks[0].clone();
+                other.waiters = facts.locks[0].waiters.split_off(2);
+                other.holders = facts.locks[0].holders.split_off(2);
+                facts.locks.push(other);
+            }),
+            ("who hands it out is alone before", |facts| {
+                facts.threads[0].hot_sites = vec![site("align")];
+                (facts.threads[0].alone_samples, facts.threads[1].alone_samples) = (41, 40);
+            }),
             ("they wait for a lock", |facts| facts.locks[0].primitive = Primitive::Mutex),
             ("nobody waits for them", |facts| facts.blame[1].ns = 99 * MS),
             ("there is one", |facts| facts.threads[2].hot_sites.clear()),
