@@ -25,9 +25,9 @@
 //! of the time of several; the threads that run it wait for nothing but each other (or are workers of rayon), and
 //! threads wait at a barrier or for the end of others meanwhile.
 //!
-//! So it is where one thread hands out work round by round: it ends [`LEAST_GIVEN`] of what each of those that run that
-//! function waits, and waits for them itself for [`LEAST_ASKED`] of the recording; what one does alone is not mostly its
-//! own. Which of them comes last may change from round to round.
+//! So it is where one thread hands out work round by round: it ends [`LEAST_GIVEN`] of what each of those that run
+//! that function waits, and waits for them itself for [`LEAST_ASKED`] of the recording; what one does alone is not
+//! mostly its own. Which of them comes last may change from round to round.
 //!
 //! OpenMP's threads may spin while they wait, and whose share is large may change from region to region: what all of
 //! them wait for each other, less what one does between parallel regions and what they lost without a CPU, is at least
