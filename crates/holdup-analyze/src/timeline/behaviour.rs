@@ -27,6 +27,7 @@ use super::engine::Engine;
 use super::ids::{ThreadId, WaitSiteId};
 use super::lock::{Group, Place, Waiters, Words};
 use super::log::Stay;
+use crate::names::{Frame, Role};
 use crate::spans::time_by_count;
 
 /// What threads do with a futex.
@@ -642,21 +643,27 @@ pub(super) fn is_own_word(engine: &Engine, wait_site: WaitSiteId) -> bool {
     wait_site.place.stack.is_some() && engine.locks[wait_site.lock].waiters.only().is_some()
 }
 
-/// The innermost frames of a call path as one number.
-pub(super) fn callers(place: Place, call_path: &[crate::Frame]) -> Callers {
+/// The innermost frames of a call path as one number; of who receives from a channel of Rust, to the function of the
+/// program that does: two channels are two queues, whatever library's function waits for both.
+pub(super) fn callers(place: Place, call_path: &[Frame]) -> Callers {
     use std::hash::{BuildHasher, Hash, Hasher};
     const FRAMES: usize = 6;
+    let user = || call_path.iter().filter(|frame| !matches!(frame.role, Role::Kernel | Role::Scheduler));
+    let receiver = user().position(|frame| frame.role == Role::Program).filter(|_| user().any(is_of_channel));
     let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
-    let user = call_path
-        .iter()
-        .filter(|frame| !matches!(frame.role, crate::names::Role::Kernel | crate::names::Role::Scheduler));
-    for frame in user.take(FRAMES) {
+    for frame in user().take(receiver.map_or(FRAMES, |at| at + 1)) {
         match &frame.function {
             Some(function) => (&frame.module, function).hash(&mut hasher),
             None => (&frame.module, frame.start).hash(&mut hasher),
         }
     }
     (place.space, hasher.finish())
+}
+
+fn is_of_channel(frame: &Frame) -> bool {
+    const CHANNELS: [&str; 4] = ["std::sync::mpmc::", "std::sync::mpsc::", "crossbeam_channel::", "flume::"];
+    let of = |name: &str| CHANNELS.iter().any(|channels| name.starts_with(channels));
+    frame.function.as_deref().is_some_and(of)
 }
 
 #[cfg(test)]
@@ -735,6 +742,22 @@ mod tests {
         };
         let both: Vec<Waited> = turns(&|_| 4, &others).into_iter().chain((0..60).map(later)).collect();
         assert_eq!(of(&both, false), Some((2, 6)));
+    }
+
+    /// All of a program's channels wait in the same functions of std: threads that handed frames to each other through
+    /// two of them were told to wait for a lock.
+    #[test]
+    fn each_channel_is_a_queue_of_its_own_and_a_lock_one_wherever_it_is_taken() {
+        let of = |library: &str, program: &str| {
+            let inner = (0..6).map(|_| Frame::named("park", Role::Lock));
+            let ends = [Frame::named(library, Role::Lock), Frame::named(program, Role::Program)];
+            callers(Place { space: crate::names::SpaceId(1), stack: None }, &inner.chain(ends).collect::<Vec<_>>())
+        };
+        let channel = "std::sync::mpmc::list::Channel<T>::recv";
+        assert_ne!(of(channel, "main"), of(channel, "render"));
+        assert_eq!(of(channel, "main"), of(channel, "main"));
+        let lock = "parking_lot::raw_mutex::RawMutex::lock_slow";
+        assert_eq!(of(lock, "main"), of(lock, "render"));
     }
 
     #[test]
