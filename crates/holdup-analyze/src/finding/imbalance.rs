@@ -243,13 +243,12 @@ impl<'a> Rounds<'a> {
             weigh::share(given.map(|by| by.ns).sum(), ended.iter().map(|by| by.ns).sum()) >= LEAST_GIVEN
         };
         // Who does a part alone before it hands out the rest is a serial phase.
-        let alone = |is: &dyn Fn(Tid) -> bool| -> u64 {
-            threads.iter().filter(|thread| is(thread.tid)).map(|thread| thread.alone_samples).sum()
-        };
+        let all_alone: u64 = threads.iter().map(|thread| thread.alone_samples).sum();
+        let workers_alone: u64 = workers.iter().map(|thread| thread.alone_samples).sum();
         let gives = workers.len() >= 2
             && workers.iter().all(is_given)
             && weigh::share(asked_ns, facts.span_ns()) >= LEAST_ASKED
-            && alone(&|tid| tid == giver) * 2 <= alone(&|_| true);
+            && all_alone <= workers_alone * 2;
         let times: u64 = ended(&is_of).iter().filter(|by| by.tid == giver).map(|by| by.count).sum();
         gives.then(|| Rounds { giver, count: times / workers.len() as u64, workers })
     }

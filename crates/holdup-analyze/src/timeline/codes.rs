@@ -20,11 +20,9 @@ pub(super) fn count(lookup: &mut Lookup, facts: &mut Facts) {
     let kernel = facts.header.capabilities.kernel;
     let mut by_place: FxHashMap<Place, Vec<(ThreadId, u64)>> = FxHashMap::default();
     for ((place, thread), hits) in &lookup.engine.samples {
-        if lookup.is_of_recording(*place) {
-            continue;
-        }
         by_place.entry(*place).or_default().push((*thread, *hits));
     }
+    by_place.retain(|place, _| !lookup.is_of_recording(*place));
     let mut places: Vec<(Place, Vec<(ThreadId, u64)>)> = by_place.into_iter().collect();
     places.sort_unstable();
     let has_regions = places.iter().any(|(place, _)| lookup.call_path(*place).iter().any(Frame::is_of_openmp));
