@@ -36,7 +36,7 @@ struct Part {
 
 /// Cheap parts first.
 const PARTS: &[Part] = &[
-    Part { name: "loom", run: |_| loom().map(|()| "every model".to_owned()) },
+    Part { name: "loom", run: |_| models(&[DEEP]).map(|()| "every model".to_owned()) },
     Part { name: "conformance", run: |_| conformance() },
     Part { name: "mutations", run: |options| mutations::run(&options.only) },
     Part { name: "tsan", run: |_| tsan().map(|()| "no race reported".to_owned()) },
@@ -91,15 +91,27 @@ fn number(option: &str, word: Option<&String>) -> Result<u32, String> {
     number.ok_or_else(|| format!("{option} needs a number above zero: {USAGE}"))
 }
 
-/// loom replaces the atomics and the futex; release, because a debug build explores for minutes.
+/// How models are built: they need speed, and the rest of the release profile only costs time here.
+const MODELS: [(&str, &str); 4] = [
+    ("RUSTFLAGS", "--cfg loom"),
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "0"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+];
+/// Lets models take minutes.
+const DEEP: (&str, &str) = ("HOLDUP_DEEP_MODELS", "1");
+
+/// The models, those that would take minutes with fewer preemptions.
 pub fn loom() -> Result<(), String> {
-    for test in ["loom", "loom_rw", "loom_techniques"] {
-        cargo(&["test", "--package", "holdup-locks", "--release", "--test", test])
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_TARGET_DIR", &run::target("loom"))
-            .run()?;
-    }
-    Ok(())
+    models(&[])
+}
+
+/// loom replaces the atomics and the futex; release, because a debug build explores for minutes.
+fn models(more: &[(&str, &str)]) -> Result<(), String> {
+    let step = cargo(&["test", "--package", "holdup-locks", "--release"])
+        .args(&["--test", "loom", "--test", "loom_rw", "--test", "loom_techniques"])
+        .env("CARGO_TARGET_DIR", &run::target("loom"));
+    MODELS.iter().chain(more).fold(step, |step, (name, value)| step.env(name, value)).run()
 }
 
 fn conformance() -> Result<String, String> {

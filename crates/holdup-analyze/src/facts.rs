@@ -110,6 +110,9 @@ pub struct Facts {
     /// Calls that several threads block in, never two of them at once, the longest first.
     #[serde(skip)]
     pub turns: Vec<TurnFacts>,
+    /// What Java's machine waited for to stop all threads.
+    #[serde(skip)]
+    pub safepoints: Option<SafepointFacts>,
 }
 
 impl Facts {
@@ -438,7 +441,11 @@ pub struct ThreadFacts {
     /// Of these, where it mostly sleeps, in a loop that does nothing but look.
     #[serde(skip)]
     pub looking: Option<Site>,
-    /// Sleeps right after it called for a lock of a file once, and did not have to wait.
+    /// Whether it hands something on before each of the sleeps where it mostly sleeps.
+    #[serde(skip)]
+    pub hands_on: bool,
+    /// Sleeps right after it called for a lock of a file once, and did not have to wait; or in a loop that does nothing
+    /// but try to take a lock.
     #[serde(skip)]
     pub retries: OffTime,
     /// What the kernel counted at the first and the last reading.
@@ -691,6 +698,19 @@ pub struct TurnFacts {
     pub threads: Vec<Tid>,
     /// Where: how often, and for how long in all.
     pub site: Site,
+}
+
+/// Waits of Java's machine until all threads had stopped.
+#[derive(Clone, Debug, Default)]
+pub struct SafepointFacts {
+    /// The machine's thread that waits.
+    pub machine: Tid,
+    /// How long it slept for that, in all.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+    /// Threads of the process, by how long they ran or could run meanwhile, those first that did longest.
+    pub ran: Vec<(Tid, u64)>,
 }
 
 /// What the elapsed time is made of, walked backwards from its end.

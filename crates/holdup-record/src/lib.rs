@@ -128,6 +128,11 @@ pub fn jit_dump(pid: u32, mapped: &str, began_unix_s: u64) -> Result<Option<Code
     sys::jit_dump(pid, mapped, began_unix_s)
 }
 
+/// The first of these numbers that no process has, where that can be known.
+pub fn first_missing(pids: &[u32]) -> Option<u32> {
+    sys::first_missing(pids)
+}
+
 /// These processes, and behind them the running ones that they and their children have started, as far as wanted.
 pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
     sys::with_children(pids, wanted)

@@ -182,6 +182,31 @@ fn a_process_that_is_not_there_is_named() {
     assert!(!options.output.exists());
 }
 
+/// Who is found among others' children may have ended before it is attached to.
+#[test]
+fn a_process_that_has_ended_is_left_out_where_others_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let mut running = Command::new("sleep").arg("60").spawn().unwrap();
+    let options = Options {
+        limit: Some(Duration::from_millis(100)),
+        ..options(Target::Processes(vec![running.id(), ended.id()]), folder.path())
+    };
+    let recorded = record(&options, &AtomicBool::new(false));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    match recorded {
+        Ok(outcome) => {
+            assert_eq!(outcome.header.target.pids, [running.id()]);
+            let told = format!("process {} ended before the recording began", ended.id());
+            assert!(outcome.notes.contains(&told), "{:?}", outcome.notes);
+        }
+        Err(why @ (Error::Refused(_) | Error::Unsupported)) => println!("skipped: {why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
 const PING_PONG: &str = r#"
 #define _GNU_SOURCE
 #include <linux/futex.h>

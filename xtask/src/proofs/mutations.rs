@@ -169,10 +169,7 @@ impl Tree {
             target => command.args(["--test", target]),
         };
         if loom {
-            command.arg("--release").env("RUSTFLAGS", "--cfg loom");
-            // Models need speed; the rest of the release profile only costs time here.
-            command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-            command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+            command.arg("--release").envs(super::MODELS).envs([super::DEEP]);
             command.env("CARGO_INCREMENTAL", "1");
         }
         let kind = if miri {

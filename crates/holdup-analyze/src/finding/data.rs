@@ -270,6 +270,10 @@ pub enum Cure {
     FairLock,
     /// Divide what one thread does alone.
     DivideSerialPart,
+    /// Start several before one is waited for.
+    StartSeveral,
+    /// Let loops of Java look now and then whether they are to stop.
+    ReachSafepoints,
     /// More threads for the stage, or less work in it.
     WidenStage,
     /// More workers, or calls that do not block them.

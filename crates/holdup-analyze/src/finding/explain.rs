@@ -180,6 +180,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Polling, Kind::ExcessiveSwitching, always),
     (Kind::Polling, Kind::KernelHeavy, always),
     // One thread that the others wait for.
+    // Whoever has a lock stops with it.
+    (Kind::SerialPhase, Kind::SleepingHolder, is_of_safepoints),
     (Kind::Imbalance, Kind::SerialPhase, does_the_same_work),
     (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
     (Kind::Imbalance, Kind::HotLock, waits_for_its_workers),
@@ -227,6 +229,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::InterpreterLock, Kind::PingPong, always),
     (Kind::InterpreterLock, Kind::ThunderingHerd, always),
     (Kind::InterpreterLock, Kind::SlowStage, always),
+    // Whoever asks for a collection has the lock all the while.
+    (Kind::GarbageCollection, Kind::InterpreterLock, is_asked_for),
     (Kind::InterpreterLock, Kind::SerialPhase, always),
     (Kind::InterpreterLock, Kind::Imbalance, always),
     (Kind::InterpreterLock, Kind::Oversubscription, always),
@@ -372,6 +376,14 @@ fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
 }
 
 /// The busiest thread runs what the others run as well: it has more of the same, not something of its own.
+fn is_asked_for(_: &Facts, collection: &Finding, _: &Finding) -> bool {
+    collection.cure == Cure::CollectUnasked
+}
+
+fn is_of_safepoints(_: &Facts, serial: &Finding, holder: &Finding) -> bool {
+    serial.cure == Cure::ReachSafepoints && value(serial, "alone_share") >= holder.severity
+}
+
 fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);

@@ -25,7 +25,7 @@ use super::runtime;
 use super::weigh::{self, MS, ns, part};
 use super::{Command, Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Blame, Facts, Leaf, Site, ThreadFacts};
-use crate::names::leads_through;
+use crate::names::{Frame, leads_through};
 
 pub(super) const RULE: Rule =
     Rule { kind: Kind::GarbageCollection, judge, evidence: &["stopped_share", "collector_share", "stopped_ns"] };
@@ -52,7 +52,15 @@ struct Collector {
     switch: Option<&'static str>,
 }
 
-const COLLECTORS: [Collector; 6] = [
+impl Collector {
+    /// Whether a frame is of one of these functions of it.
+    fn has(&self, functions: &[&str], frame: &Frame) -> bool {
+        let is_one = |name: &str| functions.iter().any(|start| weigh::is_function(name, start));
+        frame.module.contains(self.module) && frame.function.as_deref().is_some_and(is_one)
+    }
+}
+
+const COLLECTORS: [Collector; 7] = [
     Collector {
         functions: &["runtime.gcDrain", "runtime.gcDrainN"],
         idle: &["runtime.gcDrainMarkWorkerIdle"],
@@ -83,6 +91,15 @@ const COLLECTORS: [Collector; 6] = [
         module: "ruby",
         allocates: &["newobj_slowpath", "objspace_xmalloc"],
         asked: &["gc_start_internal"],
+        switch: None,
+    },
+    // Of Ruby, where its library has no names: what its own code asks for.
+    Collector {
+        functions: &["start"],
+        idle: &[],
+        module: "<internal:gc>",
+        allocates: &["start"],
+        asked: &["start"],
         switch: None,
     },
     Collector {
@@ -150,10 +167,7 @@ fn asks_java(facts: &Facts) -> Option<Site> {
 fn by_functions(facts: &Facts) -> Option<Finding> {
     let samples = weigh::samples(facts);
     let below = |functions: &[&str], collector: &Collector| -> u64 {
-        let is_one = |name: &str| functions.iter().any(|start| weigh::is_function(name, start));
-        weigh::samples_below(facts, |frame| {
-            frame.module.contains(collector.module) && frame.function.as_deref().is_some_and(is_one)
-        })
+        weigh::samples_below(facts, |frame| collector.has(functions, frame))
     };
     let taken = COLLECTORS.iter().map(|collector| {
         let idle = below(collector.idle, collector);
@@ -162,7 +176,7 @@ fn by_functions(facts: &Facts) -> Option<Finding> {
     let (collector, hits) = taken.max_by_key(|(_, hits)| *hits)?;
     let collector_share = weigh::share(hits, samples).min(1.0);
     let is_much = samples >= LEAST_SAMPLES && collector_share >= LEAST_CPU;
-    let asker = sampled_in(facts, collector.asked).filter(|_| below(collector.asked, collector) * 2 >= hits);
+    let asker = sampled_in(facts, collector, collector.asked).filter(|_| below(collector.asked, collector) * 2 >= hits);
     let (cure, proof) = match asker {
         Some(_) => (Cure::CollectUnasked, weigh::record_again()),
         None => (Cure::LessGarbage, collector.switch.map_or_else(weigh::record_again, weigh::try_with)),
@@ -171,7 +185,7 @@ fn by_functions(facts: &Facts) -> Option<Finding> {
         severity: weigh::of_work(facts, collector_share),
         subjects: facts.processes.first().map_or_else(Vec::new, |process| self::process(facts, process.pid)),
         place: asker
-            .or_else(|| sampled_in(facts, collector.allocates))
+            .or_else(|| sampled_in(facts, collector, collector.allocates))
             .or_else(|| weigh::hottest(facts.threads.iter())),
         evidence: vec![part("collector_share", collector_share)],
         ..Finding::new(Kind::GarbageCollection, cure, proof)
@@ -186,9 +200,8 @@ fn is_stopped(facts: &Facts, row: &Blame) -> bool {
 }
 
 /// Where the program has most samples below one of these functions.
-fn sampled_in(facts: &Facts, functions: &[&str]) -> Option<Site> {
-    let is_one = |name: &str| functions.iter().any(|start| weigh::is_function(name, start));
-    let below = |site: &&Site| leads_through(&site.call_path, is_one);
+fn sampled_in(facts: &Facts, collector: &Collector, functions: &[&str]) -> Option<Site> {
+    let below = |site: &&Site| site.call_path.iter().any(|frame| collector.has(functions, frame));
     let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(|site| site.caller().is_some());
     sites.filter(below).max_by_key(|site| site.count).cloned()
 }

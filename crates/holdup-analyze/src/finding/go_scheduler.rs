@@ -6,7 +6,7 @@ use crate::facts::{Facts, GoroutineState, Site};
 use crate::names::Frame;
 
 /// Hand-overs, from this share of the CPU samples on.
-pub(super) const LEAST_HAND_OVER: f64 = 0.5;
+pub(super) const LEAST_HAND_OVER: f64 = 0.35;
 /// Looks into channels in vain: a loop that looks now and then whether it is to end spends less.
 pub(super) const LEAST_LOOKED: f64 = 0.35;
 /// Calls of `runtime.Gosched`.

@@ -26,6 +26,7 @@ mod kernel_lock;
 mod lock_convoy;
 mod lost_wakeups;
 mod memory_lock;
+mod one_by_one;
 mod oversubscription;
 mod page_faults;
 mod ping_pong;
@@ -33,6 +34,7 @@ mod polling;
 mod priority_inversion;
 mod regions;
 mod runtime;
+mod safepoints;
 mod serial_phase;
 mod sleeping_holder;
 mod slow_stage;
@@ -154,6 +156,8 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
         // What is not sent is neither made nor waited for.
         CopiedMessages => 0.0,
         _ if finding.cure == Cure::LargerTasks => 0.0,
+        // As many at once as the CPUs allow.
+        _ if finding.cure == Cure::StartSeveral => 1.0 - weigh::idle(facts),
         HotAtomic => left.min(1.0 - weigh::value(finding, "samples_share")).min(weigh::useful(facts)),
         PingPong => left.min(weigh::useful(facts) * (1.0 - weigh::idle(facts))),
         KernelHeavy | ThreadChurn => left.min(weigh::of_program(facts)),

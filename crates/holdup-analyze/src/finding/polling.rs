@@ -32,7 +32,9 @@
 //! CPUs' time is idle.
 //!
 //! Or two threads or more sleep after they have called for the lock of a file once and did not have to wait: they try,
-//! [`LEAST_TRIES`] times each and for [`LEAST_TRYING`] of their lives. (Who gives it back calls for it twice.)
+//! [`LEAST_TRIES`] times each, for [`LEAST_TRYING`] of the time that they have something to do and [`LEAST_TRIED`] of
+//! their lives. (Who gives it back calls for it twice.) Or they sleep in a loop that does nothing but try to take a
+//! lock, or to make a file that only one can make.
 //!
 //! Or at least [`LEAST_ALIKE`] threads that began with one function sleep as long as each other, up to
 //! [`LONGEST_IN_THE_WAY_NS`] and at least [`LEAST_IN_THE_WAY`] times, as above; two of them or more hand on what they
@@ -51,8 +53,8 @@ use holdup_trace::Tid;
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
 use super::{Cure, Finding, Kind, Rule};
-use super::{runtime, stages};
-use crate::facts::{Blame, Facts, Leaf, LockFacts, Looking, Reason, Site, ThreadFacts};
+use super::{runtime, safepoints, stages};
+use crate::facts::{Blame, Facts, Leaf, LockFacts, Looking, OffTime, Reason, Site, ThreadFacts};
 use crate::names::{is_sleep, leads_through};
 
 pub(super) const RULE: Rule = Rule {
@@ -93,9 +95,11 @@ const SIGNALLED_ONE_IN: u64 = 50;
 const LEAST_GO_LOOKS: u64 = 20;
 const LEAST_LOOKING: f64 = 0.3;
 const LEAST_TURNS: u64 = 5;
-/// So often two threads or more sleep after they have tried to take the lock of a file, for so much of their lives.
+/// So often two threads or more sleep after they have tried to take the lock of a file, for so much of the time that
+/// they have something to do, and of their lives.
 const LEAST_TRIES: u64 = 10;
 const LEAST_TRYING: f64 = 0.2;
+const LEAST_TRIED: f64 = 0.05;
 /// Of the recording, what is found late; nobody knows more of what is estimated.
 const LEAST_LATE: f64 = 0.1;
 const MOST_LATE: f64 = 0.9;
@@ -137,7 +141,8 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     });
     // Who polls for an answer ends a wait with each question, too, but never waits for one.
     let hands_on = |Poller { thread, times, .. }: &Poller| {
-        let by_turns = thread.ended_waits * 2 >= *times && stages::reads_and_pauses(facts, thread.tid);
+        let by_turns =
+            thread.hands_on || thread.ended_waits * 2 >= *times && stages::reads_and_pauses(facts, thread.tid);
         by_turns || thread.ended_waits * 5 >= *times * 4 && gives_to_who_passes_on(facts, thread)
     };
     // A task that sleeps is an executor's, whoever runs it.
@@ -145,7 +150,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         let sleeps = poller.thread.off_sites.first().filter(|_| poller.place.is_none());
         sleeps.is_some_and(runtime::is_in_task_of_java)
     };
-    let own = |poller: &Poller| !runtime::is_monitor(facts, poller.thread.tid) && !in_task(poller);
+    let own = |poller: &Poller| {
+        let tid = poller.thread.tid;
+        !runtime::is_monitor(facts, tid) && !safepoints::is_machine(facts, tid) && !in_task(poller)
+    };
     let waits: Vec<Poller> = sleepers.chain(waiters).filter(own).collect();
     let relayed = relayed(facts, &waits);
     let pollers: Vec<Poller> = waits.into_iter().filter(|poller| !hands_on(poller)).collect();
@@ -251,14 +259,18 @@ fn of_lookers(facts: &Facts) -> Option<Finding> {
 /// Threads that try to take the lock of a file, and sleep before they try again.
 fn of_tries(facts: &Facts) -> Option<Finding> {
     let tries = |thread: &&ThreadFacts| {
-        thread.retries.count >= LEAST_TRIES && weigh::share(thread.retries.ns, thread.life_ns()) >= LEAST_TRYING
+        let OffTime { count, ns } = thread.retries;
+        let work_ns = thread.on_cpu_ns + weigh::waiting_ns(thread) + ns;
+        count >= LEAST_TRIES
+            && weigh::share(ns, thread.life_ns()) >= LEAST_TRIED
+            && weigh::share(ns, work_ns) >= LEAST_TRYING
     };
     let trying: Vec<&ThreadFacts> = facts.threads.iter().filter(tries).collect();
     let worst = trying.iter().max_by_key(|thread| thread.retries.ns).filter(|_| trying.len() >= 2)?;
     let sum = |of: fn(&ThreadFacts) -> u64| trying.iter().map(|thread| of(thread)).sum::<u64>();
     let (times, slept_ns) = (sum(|thread| thread.retries.count), sum(|thread| thread.retries.ns));
     let share = weigh::share(slept_ns, sum(ThreadFacts::life_ns));
-    let sleeps = weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == worst.tid);
+    let sleeps = || weigh::worst_site(facts, |row| row.leaf == Leaf::Sleep && row.waiter == worst.tid);
     let told = Told {
         thread: worst,
         threads: trying.len(),
@@ -267,7 +279,7 @@ fn of_tries(facts: &Facts) -> Option<Finding> {
         sleep_share: share,
         gain: share.min(MOST_LATE),
     };
-    Some(told.finding(facts, sleeps.map(|(_, site)| site)))
+    Some(told.finding(facts, worst.looking.clone().or_else(|| sleeps().map(|(_, site)| site))))
 }
 
 /// How often a thread did more than to look: it ran for much longer, waited for something else, or ended a wait of

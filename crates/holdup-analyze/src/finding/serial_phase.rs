@@ -30,15 +30,20 @@
 //! [`LEAST_LOOP_CPU`] of the CPU time, and [`LEAST_SYNC`] of the samples, [`LEAST_SYNC_SAMPLES`] or more, are in calls
 //! that compress, hash or derive keys before they return (`gzipSync`, `pbkdf2Sync`).
 //!
+//! Or threads are started one after the other, each waited for before the next is: see [`one_by_one`]. Or Java's
+//! machine waits for one thread to stop: see [`safepoints`].
+//!
 //! The severity is what even work of all would save: the time alone, less its part of one thread.
 //!
 //! How it can be wrong: what one thread does alone may have no parallel form.
 
 use super::alone::{self, Alone};
 use super::goroutines;
+use super::one_by_one;
 use super::ping_pong;
 use super::regions;
 use super::runtime;
+use super::safepoints;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
@@ -49,7 +54,17 @@ use crate::spans::time_by_count;
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SerialPhase,
     judge,
-    evidence: &["alone_share", "parallel_share", "waited_share", "waiters", "alone_ns", "sync_share"],
+    evidence: &[
+        "alone_share",
+        "parallel_share",
+        "waited_share",
+        "waiters",
+        "alone_ns",
+        "sync_share",
+        "threads",
+        "ran_share",
+        "waits",
+    ],
 };
 
 pub(super) const LEAST_ALONE_SHARE: f64 = 0.2;
@@ -70,11 +85,13 @@ pub(super) const LEAST_SYNC_SAMPLES: u64 = 200;
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
     let worst = limiters.iter().max_by_key(|one| one.together_ns);
-    regions::serial(facts)
+    safepoints::finding(facts)
+        .or_else(|| regions::serial(facts))
         .or_else(|| worst.and_then(|one| finding(facts, one)))
         .or_else(|| forked(facts))
         .or_else(|| of_tasks(facts))
         .or_else(|| of_event_loop(facts))
+        .or_else(|| one_by_one::finding(facts))
         .into_iter()
         .collect()
 }

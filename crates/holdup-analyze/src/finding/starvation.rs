@@ -8,13 +8,16 @@
 //! - the thread that ended the wait did not sleep for most of it: else it is a sleeping holder.
 //!
 //! Or, of a reader-writer lock that readers share: all waits of one thread together are at least [`LEAST_SUM_SHARE`] of
-//! the recording, and no other waited for a quarter as long.
+//! the recording, and no other waited for a quarter as long; or others for more than half as long, and none of the
+//! rest, of whom at least [`LEAST_SHARING`] have the lock and run.
 //!
 //! Of locks whose words are the waiting threads' own, only where they wait is known, not for which lock: they are left
 //! out.
 //!
 //! How it can be wrong: a wait for a lock that is held for a whole phase looks the same. The call path of the holder
 //! shows it.
+
+use std::collections::BTreeSet;
 
 use super::weigh::{self, MS, count, ns, part};
 use super::{Command, Cure, Finding, Kind, Moment, Rule};
@@ -25,34 +28,46 @@ use holdup_trace::Tid;
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Starvation,
     judge,
-    evidence: &["longest_share", "wait_ns_longest", "others_wait_ns_longest", "waits"],
+    evidence: &["longest_share", "wait_ns_longest", "others_wait_ns_longest", "waits", "threads"],
 };
 
 pub(super) const LEAST_NS: u64 = 100 * MS;
 pub(super) const LEAST_SPAN_SHARE: f64 = 0.2;
 pub(super) const LEAST_SUM_SHARE: f64 = 0.6;
+const LEAST_SHARING: usize = 2;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let starving = |(number, lock)| finding(facts, number, lock).or_else(|| again_and_again(facts, number, lock));
     weigh::contended(facts).filter_map(starving).collect()
 }
 
-/// One thread waits for readers all the time, who hardly ever wait.
+/// One thread, or some, wait for readers all the time, who hardly ever wait.
 fn again_and_again(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {
     let (tid, waited) = lock.waiters.iter().max_by_key(|(_, time)| time.ns)?;
-    let others = lock.waiters.iter().filter(|(other, _)| other != tid);
-    let others_ns = others.map(|(_, time)| time.ns).max().unwrap_or(0);
+    let (kept_out, others): (Vec<_>, Vec<_>) = lock.waiters.iter().partition(|(_, time)| time.ns * 2 > waited.ns);
+    let others_ns = others.iter().map(|(_, time)| time.ns).max().unwrap_or(0);
     let share = weigh::share(waited.ns, facts.span_ns());
+    // Where several wait, one may have it all the while, unless several others have it.
+    let is_kept_out = |tid: Tid| kept_out.iter().any(|(other, _)| *other == tid);
+    let is_shared = || {
+        let have: BTreeSet<Tid> =
+            lock.holders.iter().map(|holder| holder.tid).filter(|tid| !is_kept_out(*tid)).collect();
+        let ran_ns = have.iter().filter_map(|tid| facts.thread(*tid)).map(|thread| thread.on_cpu_ns).sum::<u64>();
+        have.len() >= LEAST_SHARING && ran_ns * 10 >= waited.ns
+    };
     let is_starved = lock.primitive == Primitive::RwLock
         && waited.ns >= LEAST_NS
         && share >= LEAST_SUM_SHARE
         && others_ns * 4 <= waited.ns
+        && (kept_out.len() == 1 || is_shared())
         && weigh::holding(lock).asleep < 0.5;
     let (_, from_ns, to_ns) = *lock.longest.iter().find(|(waiter, ..)| waiter == tid)?;
-    is_starved.then(|| Finding {
-        severity: share.min(1.0),
-        ..starved(facts, number, lock, (*tid, from_ns, to_ns), others_ns)
-    })
+    if !is_starved {
+        return None;
+    }
+    let mut found = starved(facts, number, lock, (*tid, from_ns, to_ns), others_ns);
+    found.evidence.extend((kept_out.len() > 1).then(|| count("threads", kept_out.len() as u64)));
+    Some(Finding { severity: share.min(1.0), ..found })
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Option<Finding> {

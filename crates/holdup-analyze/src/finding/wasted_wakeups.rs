@@ -17,7 +17,7 @@ use holdup_trace::Counter;
 use super::weigh::{self, CALL_NS, count, part, rate};
 use super::{Cure, Evidence, Finding, Kind, Rule, Subject, hot_atomic};
 use crate::facts::{Facts, LockFacts, Primitive, Site};
-use crate::names::Role;
+use crate::names::{Frame, Role};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::WastedWakeups,
@@ -65,10 +65,12 @@ pub(super) fn refused_lock(facts: &Facts) -> Option<Finding> {
     let waste = locks.map(|(number, lock)| (number, lock, of_lock(lock)));
     let (number, lock, calls) =
         waste.filter(|(.., calls)| is_waste(facts, *calls)).max_by_key(|(.., calls)| calls.wasted())?;
+    let place = lock.wait_sites.first().or(lock.wake_sites.first()).cloned().or_else(|| place(facts, None));
     Some(Finding {
         severity: cpu_share(facts, calls),
+        bound: place.as_ref().map(|place| 1.0 / (1.0 - share_of_taking(facts, place)).max(f64::MIN_POSITIVE)),
         subjects: vec![weigh::lock_subject(number, lock)],
-        place: lock.wait_sites.first().or(lock.wake_sites.first()).cloned().or_else(|| place(facts, None)),
+        place,
         evidence: vec![
             rate("wasted_calls_per_s", weigh::per_s(calls.wasted(), facts.span_ns())),
             part("wasted_share", weigh::share(calls.wasted(), calls.wasted().saturating_add(calls.useful))),
@@ -77,6 +79,20 @@ pub(super) fn refused_lock(facts: &Facts) -> Option<Finding> {
         ],
         ..Finding::new(Kind::HotLock, Cure::ShortenSplitOrGate, weigh::try_locks(lock.primitive))
     })
+}
+
+/// What the program's function calls there takes the lock, and waits for its word in the caches: so much of the CPU
+/// time.
+fn share_of_taking(facts: &Facts, place: &Site) -> f64 {
+    let by_program = place.call_path.iter().position(|frame| frame.role == Role::Program);
+    let called = by_program.and_then(|at| place.call_path[..at].last());
+    let of_called = |called: &Frame| {
+        let is = |frame: &Frame| {
+            frame.function.is_some() && (&frame.function, &frame.module) == (&called.function, &called.module)
+        };
+        weigh::share(weigh::samples_below(facts, is), weigh::samples(facts)).min(1.0)
+    };
+    called.map_or(0.0, of_called)
 }
 
 /// Where the calls are made. Those that do nothing are counted without their call paths, so it is where the lock is

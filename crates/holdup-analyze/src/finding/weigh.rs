@@ -304,7 +304,7 @@ pub(super) fn allocates(function: &str) -> bool {
 }
 
 /// A thread's waits for locks and devices.
-fn waiting_ns(thread: &ThreadFacts) -> u64 {
+pub(super) fn waiting_ns(thread: &ThreadFacts) -> u64 {
     let is_work = |reason: &Reason| match reason {
         Reason::Futex(primitive) => primitive.is_contention(),
         Reason::Io | Reason::PageFault | Reason::Memory => true,

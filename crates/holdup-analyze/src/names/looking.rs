@@ -4,6 +4,10 @@
 //! read, changes nothing but the stack, and calls nothing else that does more. Such a loop polls, however long the
 //! sleeps are.
 //!
+//! What it reads may be the answer of a call that only tries or looks itself: for a lock, or for a file.
+//!
+//! A loop that hands something on in every round, whichever way it takes, sleeps at its own pace.
+//!
 //! Without a call that sleeps: a path leads from an instruction back to it that reads memory, decides by what it read,
 //! changes none, and carries nothing from one round to the next. Such a loop spins, however long a round is.
 
@@ -13,7 +17,7 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register, UsedMemory,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::stubs::imported_callee;
 use super::symbols::{Binary, Machine};
@@ -38,9 +42,115 @@ const LOCKS: [&str; 8] = [
     "sync.(*Mutex).unlockSlow",
 ];
 
-/// Whether the call that returns to this address is in a loop that only looks.
-pub(super) fn only_looks(binary: &Binary<'_>, returns_to: u64) -> bool {
-    Search::of(binary, returns_to, true).is_some()
+/// They take a lock, or make a file that only one can make, and say whether they did.
+const TAKES: [&str; 15] = [
+    "pthread_mutex_trylock",
+    "pthread_spin_trylock",
+    "pthread_rwlock_tryrdlock",
+    "pthread_rwlock_trywrlock",
+    "mtx_trylock",
+    "sem_trywait",
+    "flock",
+    "lockf",
+    "lockf64",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+];
+/// These do so with flags of theirs, and else may only look.
+const OPENS: [&str; 4] = ["open", "open64", "openat", "openat64"];
+/// They say whether a file is there, or how it is, or whether a process has ended.
+const LOOKS: [&str; 12] = [
+    "access",
+    "faccessat",
+    "stat",
+    "stat64",
+    "lstat",
+    "lstat64",
+    "fstatat",
+    "fstatat64",
+    "waitpid",
+    "wait4",
+    "waitid",
+    "kill",
+];
+/// It says why one of these failed.
+const WHY: &str = "__errno_location";
+/// `O_CREAT | O_EXCL`.
+const MAKES_ALONE: u64 = 0o300;
+/// They hand on to other threads and processes.
+const SENDS: [&str; 11] =
+    ["send", "sendto", "sendmsg", "sendmmsg", "write", "writev", "__write", "__send", "sendfile", "fwrite", "mq_send"];
+
+/// What a loop around a call that sleeps does between two sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Between {
+    /// It looks whether something has happened, and does nothing else.
+    Looks,
+    /// It tries to take a lock, and does nothing else.
+    Tries,
+    /// It hands something on, every time.
+    HandsOn,
+}
+
+/// What the loop does that the call which returns to this address is in, if it is in one and the code tells.
+pub(super) fn between_sleeps(binary: &Binary<'_>, returns_to: u64) -> Option<Between> {
+    let Some(path) = Search::of(binary, returns_to, true) else {
+        return hands_on(binary, returns_to).then_some(Between::HandsOn);
+    };
+    let asks = |names: &[&str]| path.iter().any(|(step, _)| step.asks.is_some_and(|name| names.contains(&name)));
+    let alone = path.iter().any(|(step, _)| makes_alone(&step.instruction));
+    Some(if asks(&TAKES) || asks(&OPENS) && alone { Between::Tries } else { Between::Looks })
+}
+
+/// Whether the flags with which a file is opened say that nobody else may have made it.
+fn makes_alone(instruction: &Instruction) -> bool {
+    let into = matches!(instruction.op0_register(), Register::ESI | Register::EDX);
+    let flags = instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate32;
+    into && flags && instruction.immediate(1) & MAKES_ALONE == MAKES_ALONE
+}
+
+/// Whether all ways from where the call returns back to it lead through one that hands something on.
+fn hands_on(binary: &Binary<'_>, returns_to: u64) -> bool {
+    let (mut open, mut seen, mut sends) = (vec![returns_to], FxHashSet::default(), false);
+    while let Some(ip) = open.pop() {
+        if !seen.insert(ip) {
+            continue;
+        }
+        let bytes = binary.bytes_at(ip, LONGEST).filter(|_| seen.len() <= MOST_STEPS);
+        let Some(instruction) = bytes.map(|bytes| Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode())
+        else {
+            return false;
+        };
+        let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
+        match instruction.flow_control() {
+            _ if instruction.is_invalid() => return false,
+            FlowControl::Next => open.push(next),
+            FlowControl::ConditionalBranch => open.extend([next, target]),
+            FlowControl::UnconditionalBranch => open.push(target),
+            // Around it once, and nothing sent.
+            FlowControl::Call | FlowControl::IndirectCall if next == returns_to => return false,
+            FlowControl::Call | FlowControl::IndirectCall => {
+                match called(binary, &instruction).is_some_and(|name| SENDS.contains(&name)) {
+                    true => sends = true,
+                    false => open.push(next),
+                }
+            }
+            FlowControl::Return => {}
+            _ => return false,
+        }
+    }
+    sends
+}
+
+/// The function that is called, by its name.
+fn called<'a>(binary: &Binary<'a>, call: &Instruction) -> Option<&'a str> {
+    let target = call.is_call_near().then(|| call.near_branch_target());
+    let own = target.and_then(|target| binary.function(target)).map(|symbol| symbol.name);
+    imported_callee(binary, call.next_ip()).or(own)
 }
 
 /// What is read in a loop through an instruction that does the same in every round until another thread changes that:
@@ -88,6 +198,10 @@ impl<'b, 'a> Search<'b, 'a> {
         }
         self.left -= 1;
         let Some(step) = self.step(ip) else { return false };
+        // Why the sleep itself has ended is nothing to look for.
+        if step.why && !self.path.iter().any(|(step, _)| step.asks.is_some()) {
+            return false;
+        }
         let next = step.instruction.next_ip();
         if self.around_call && depth == 0 && next == self.begin && matches!(step.then, Then::Into(_)) {
             return decides(&self.path);
@@ -125,6 +239,10 @@ struct Step {
     instruction: Instruction,
     info: InstructionInfo,
     then: Then,
+    /// What it calls that only looks, and answers.
+    asks: Option<&'static str>,
+    /// Whether it asks why what was called before has failed.
+    why: bool,
 }
 
 /// Where it leads.
@@ -146,6 +264,7 @@ impl Step {
             true => is_on_stack(memory) || instruction.has_lock_prefix(),
             false => tries_to_take(&instruction),
         };
+        let (mut asks, mut why) = (None, false);
         let then = match instruction.flow_control() {
             _ if instruction.is_invalid() => return None,
             FlowControl::Next
@@ -157,16 +276,25 @@ impl Step {
             FlowControl::ConditionalBranch => Then::To([Some(next), Some(target)]),
             FlowControl::UnconditionalBranch => Then::To([Some(target), None]),
             FlowControl::Call | FlowControl::IndirectCall => {
-                let target = instruction.is_call_near().then_some(target);
-                let own = target.and_then(|target| binary.function(target)).map(|symbol| symbol.name);
-                let is_lock = imported_callee(binary, next).or(own).is_some_and(|name| LOCKS.contains(&name));
-                if is_lock { Then::To([Some(next), None]) } else { Then::Into(target) }
+                let name = called(binary, &instruction);
+                asks = name.filter(|_| around_call).and_then(|name| asking().find(|one| *one == name));
+                why = around_call && name == Some(WHY);
+                let only_looks = asks.is_some() || why || name.is_some_and(|name| LOCKS.contains(&name));
+                if only_looks {
+                    Then::To([Some(next), None])
+                } else {
+                    Then::Into(instruction.is_call_near().then_some(target))
+                }
             }
             FlowControl::Return => Then::Back,
             _ => return None,
         };
-        Some(Step { instruction, info, then })
+        Some(Step { instruction, info, then, asks, why })
     }
+}
+
+fn asking() -> impl Iterator<Item = &'static str> {
+    TAKES.into_iter().chain(OPENS).chain(LOOKS)
 }
 
 fn reads(access: OpAccess) -> bool {
@@ -201,7 +329,10 @@ fn is_own(memory: &UsedMemory) -> bool {
 fn decides(path: &[(Rc<Step>, usize)]) -> bool {
     let (mut read, mut flags): (Vec<Register>, bool) = (Vec::new(), false);
     path.iter().chain(path).any(|(step, _)| {
-        let Step { instruction, info, .. } = &**step;
+        let Step { instruction, info, asks, .. } = &**step;
+        if asks.is_some() {
+            read.push(Register::RAX);
+        }
         if instruction.flow_control() != FlowControl::Next {
             return flags && instruction.flow_control() == FlowControl::ConditionalBranch;
         }

@@ -41,6 +41,7 @@ pub(crate) use caller::{caller, callers, leads_through};
 pub use catalog::{Catalog, Meaning, Stretch};
 pub use generated::map_switch;
 pub(crate) use instruction::Suspect;
+pub(crate) use looking::Between;
 pub use places::{Placed, Places};
 pub(crate) use primitive::{is_scheduler_of_asio, is_sleep, is_wait_for_group, takes_mutex_of_runtime, words};
 pub use resolver::Parsed;

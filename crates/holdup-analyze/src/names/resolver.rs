@@ -13,6 +13,7 @@ use super::demangle::demangle;
 use super::generated::{self, Runtime};
 use super::instruction::{self, Found, Suspect};
 use super::jit_dump::{self, JitDump};
+use super::looking::Between;
 use super::operand::{self, Operand};
 use super::place::Place;
 use super::spaces::{FileId, MappedFile, Names, Region, SpaceId};
@@ -304,15 +305,15 @@ impl<'s, 'a> Resolver<'s, 'a> {
         Some((found, bias))
     }
 
-    /// Whether the program's own function of a call path calls what is below it in a loop that does nothing but look
-    /// whether something has happened.
-    pub(crate) fn only_looks(&mut self, space: SpaceId, call_path: &[Frame]) -> bool {
+    /// What the program's own function of a call path does in a loop between two calls of what is below it, where its
+    /// code tells.
+    pub(crate) fn between_sleeps(&mut self, space: SpaceId, call_path: &[Frame]) -> Option<Between> {
         let own = call_path.iter().position(|frame| frame.role == Role::Program).filter(|at| *at > 0);
-        let Some(frame) = own.map(|at| &call_path[at]) else { return false };
+        let frame = own.map(|at| &call_path[at])?;
         let in_file = |region: &&Region| self.names.file(region.file).path == frame.module;
-        let Some(region) = self.names.regions(space).iter().find(in_file).copied() else { return false };
+        let region = self.names.regions(space).iter().find(in_file).copied()?;
         let returns_to = frame.offset + 1;
-        self.placed(region).is_some_and(|(binary, _)| looking::only_looks(binary, returns_to))
+        self.placed(region).and_then(|(binary, _)| looking::between_sleeps(binary, returns_to))
     }
 
     /// The instruction that a sample in user mode was taken at.

@@ -24,7 +24,7 @@ use crate::facts::{
     GoroutineFacts, GoroutineGroup, GoroutineHolder, GoroutineLock, GoroutineState, LastGoroutine, LockName, Looking,
     Site,
 };
-use crate::names::{Frame, Role, SpaceId, caller, is_wait_for_group, leads_through};
+use crate::names::{Between, Frame, Role, SpaceId, caller, is_wait_for_group, leads_through};
 
 /// Groups, locks and sites that are told.
 const MOST_TOLD: usize = 16;
@@ -102,7 +102,7 @@ fn of_process(naming: &mut dyn Naming, pid: Pid, process: &Process) -> Goroutine
         numbers.push(number);
     }
     for (group, numbers) in groups.values_mut().filter(|(group, _)| group.state == GoroutineState::Sleep) {
-        if naming.only_looks(space, &group.site.call_path) {
+        if naming.between_sleeps(space, &group.site.call_path).is_some_and(|does| does != Between::HandsOn) {
             group.looking = Some(looks.looking(&Kinds::of(std::mem::take(numbers), kinds.len())));
         }
     }

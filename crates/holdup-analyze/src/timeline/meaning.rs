@@ -553,7 +553,17 @@ fn is_of_executor(frame: &Frame) -> bool {
 
 /// Whether a thread waits here on a word of its own for something else than a lock, by a name that is certain.
 fn waits_by_design(call_path: &[Frame]) -> bool {
-    is_wait_of_machine(call_path) || is_condvar_of_musl(call_path) || is_wait_of_dot_net(call_path)
+    is_wait_of_machine(call_path)
+        || is_condvar_of_musl(call_path)
+        || is_wait_of_dot_net(call_path)
+        || leads_through(call_path, is_meeting_of_java)
+}
+
+/// Whether threads of Java wait in a function of such a name for each other, by the queue that their locks have too.
+fn is_meeting_of_java(name: &str) -> bool {
+    const MEETINGS: [&str; 4] = ["CountDownLatch.await", "CyclicBarrier.", "Phaser.", "Exchanger."];
+    let within = name.strip_prefix("java.util.concurrent.");
+    within.is_some_and(|within| MEETINGS.iter().any(|start| within.starts_with(start)))
 }
 
 /// Whether a thread waits on a condition variable of musl: who waits there does so on a word in its own frame, and is
@@ -738,5 +748,9 @@ mod tests {
         for shared in [".acquireSharedInterruptibly", ".tryAcquireSharedNanos", ".acquireShared"] {
             assert!(!alone(".acquire", shared), "several may have it, as since 17");
         }
+        let by_design = |outer: &str| waits_by_design(&[Frame::named(outer, Role::Program)]);
+        assert!(by_design("java.util.concurrent.CountDownLatch.await"));
+        assert!(by_design("java.util.concurrent.CyclicBarrier.dowait"));
+        assert!(!by_design("java.util.concurrent.locks.ReentrantLock.lock"));
     }
 }

@@ -31,6 +31,7 @@ mod pairs;
 mod places;
 mod problems;
 mod row;
+mod safepoints;
 mod sums;
 mod switching;
 mod tally;

@@ -6,7 +6,7 @@ use holdup_trace::{FutexOp, Pointers, StackId};
 
 use crate::Problem;
 use crate::facts::{LockName, Primitive};
-use crate::names::{Access, Frame, Resolver, SpaceId, Suspect};
+use crate::names::{Access, Between, Frame, Resolver, SpaceId, Suspect};
 
 /// Names for addresses; see the methods of the same names of [`Resolver`].
 pub(crate) trait Naming {
@@ -26,9 +26,9 @@ pub(crate) trait Naming {
         None
     }
 
-    /// Whether the program calls what is below it in a loop that does nothing but look.
-    fn only_looks(&mut self, _: SpaceId, _: &[Frame]) -> bool {
-        false
+    /// What the program does in a loop between two calls of what is below it, where its code tells.
+    fn between_sleeps(&mut self, _: SpaceId, _: &[Frame]) -> Option<Between> {
+        None
     }
 
     /// Whether a sample hit what the kernel does for the recording.
@@ -74,8 +74,8 @@ impl Naming for Resolver<'_, '_> {
         Resolver::suspect(self, space, stack)
     }
 
-    fn only_looks(&mut self, space: SpaceId, call_path: &[Frame]) -> bool {
-        Resolver::only_looks(self, space, call_path)
+    fn between_sleeps(&mut self, space: SpaceId, call_path: &[Frame]) -> Option<Between> {
+        Resolver::between_sleeps(self, space, call_path)
     }
 
     fn is_of_recording(&mut self, stack: StackId) -> bool {

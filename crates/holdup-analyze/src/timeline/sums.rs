@@ -20,12 +20,14 @@ use super::meaning::Meanings;
 use super::naming::Naming;
 use super::objects;
 use super::row::Timeline;
+use super::safepoints;
 use super::tally::Tally;
 use super::thread::Thread;
 use crate::facts::{
     Account, AccountState, Blame, Facts, Leaf, LockFacts, LockName, LockNumber, OffTime, PairFacts, Path, PathPart,
     PathPiece, ProcessFacts, Reason, Site, SocketFacts, ThreadFacts,
 };
+use crate::names::Between;
 use crate::{Efficiency, Histogram, Problem};
 
 /// Rows of the blame that are told.
@@ -64,6 +66,7 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     facts.goroutines = goroutine_waits::sum_up(&mut sums.lookup);
     sums.chains(facts);
     facts.turns = in_turn::find(&mut sums.lookup, &sums.meanings, facts.span_ns());
+    facts.safepoints = safepoints::find(&mut sums.lookup, &sums.meanings);
     facts.pairs = sums.pairs(&engine);
     let timeline = engine.keep.then(|| drawing::draw(&mut sums.lookup, &sums.meanings, kept));
     let mut problems = super::problems::all(&engine, facts);
@@ -121,16 +124,26 @@ impl Sums<'_> {
         let mut facts = Vec::new();
         for (thread, times) in engine.threads.iter().zip(&futex_times) {
             if self.lookup.is_kept(thread) {
-                let (off_sites, looking) = self.off_sites(thread);
-                facts.push(ThreadFacts { off_sites, looking, ..self.thread(thread, times) });
+                let (off_sites, sleeps) = self.off_sites(thread);
+                let mut of_thread = ThreadFacts { off_sites, ..self.thread(thread, times) };
+                if let Some((site, does)) = sleeps {
+                    let time = OffTime { count: site.count, ns: site.ns };
+                    match does {
+                        Between::HandsOn => of_thread.hands_on = true,
+                        Between::Tries if time.ns > of_thread.retries.ns => of_thread.retries = time,
+                        Between::Tries | Between::Looks => {}
+                    }
+                    of_thread.looking = Some(site).filter(|_| does != Between::HandsOn);
+                }
+                facts.push(of_thread);
             }
         }
         facts
     }
 
     /// Where a thread left the CPU for what is no futex, and not because others had it; and where it mostly sleeps, if
-    /// that is in a loop that does nothing but look.
-    fn off_sites(&mut self, thread: &Thread) -> (Vec<Site>, Option<Site>) {
+    /// the code around that tells what it does in between.
+    fn off_sites(&mut self, thread: &Thread) -> (Vec<Site>, Option<(Site, Between)>) {
         let (mut places, mut sleeps): (Tally<Place, OffTime>, Tally<Place, OffTime>) = Default::default();
         for stay in thread.log.stays() {
             let reason = self.meanings.reason(stay.doing());
@@ -146,8 +159,11 @@ impl Sums<'_> {
         let mut sites = |places| self.lookup.sites(places, |time: &OffTime| (time.count, time.ns));
         let (off_sites, sleeps) = (sites(&places), sites(&sleeps));
         let most = sleeps.into_iter().next();
-        let looking = most.filter(|site| self.lookup.naming.only_looks(thread.space, &site.call_path));
-        (off_sites, looking)
+        let told = most.and_then(|site| {
+            let does = self.lookup.naming.between_sleeps(thread.space, &site.call_path)?;
+            Some((site, does))
+        });
+        (off_sites, told)
     }
 
     fn thread(&self, thread: &Thread, futex_times: &[(WaitSiteId, OffTime)]) -> ThreadFacts {

@@ -78,6 +78,11 @@ pub fn jit_dump(_: u32, _: &str, _: u64) -> Result<Option<CodeMap>, String> {
     Ok(None)
 }
 
+/// Nobody knows.
+pub fn first_missing(_: &[u32]) -> Option<u32> {
+    None
+}
+
 /// Nobody's children are known.
 pub fn with_children(pids: &[u32], _: Children) -> Vec<u32> {
     pids.to_vec()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use holdup_record::{Children, Target, ThreadNames};
 
-use super::Error;
+use super::{Error, capture};
 use crate::interposer::program;
 
 /// Whom.
@@ -63,6 +63,9 @@ impl Whom {
         if self.pids.contains(&0) {
             let why = "--pid 0: there is no process 0; 'pgrep NAME' finds a program's number";
             return Err(Error::Argument(why.to_owned()));
+        }
+        if let Some(pid) = holdup_record::first_missing(&self.pids) {
+            return Err(capture::refused(holdup_record::Error::NoProcess(pid)));
         }
         let mut pids = self.pids.clone();
         let of_container =
@@ -136,11 +139,13 @@ mod tests {
 
     #[test]
     fn several_processes_or_one_program_are_meant() {
-        assert_eq!(whom(&[7, 9, 7], &[]).target("record").unwrap(), Target::Processes(vec![7, 9]));
+        let own = std::process::id();
+        assert_eq!(whom(&[own, 1, own], &[]).target("record").unwrap(), Target::Processes(vec![own, 1]));
         assert_eq!(whom(&[], &["./a", "b"]).target("record").unwrap(), Target::Command(vec!["./a".into(), "b".into()]));
         let refused = |pids: &[u32], command: &[&str]| whom(pids, command).target("record").unwrap_err().to_string();
         assert!(refused(&[], &[]).contains("holdup record -- ./server"), "{}", refused(&[], &[]));
         assert!(refused(&[0], &[]).contains("no process 0"));
+        assert!(refused(&[own, u32::MAX], &[]).contains("no process 4294967295; 'pgrep"));
         assert!(refused(&[7], &["9"]).contains("-p 12,34"));
         assert!(refused(&[7], &["./a"]).contains("--pid 7 and the program './a'"));
         let group = Whom { cgroup: Some("no/such/group".into()), ..whom(&[], &[]) };

@@ -11,7 +11,8 @@ fn a_bound_takes_in_all_that_may_go_with_the_cause() {
     };
     let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value - expected).abs() < 1e-9);
     let mut facts = handing_over();
-    facts.symbols[0].hits = 90;
+    facts.totals.user_samples = 200;
+    (facts.symbols[0].hits, facts.symbols[0].inclusive) = (90, 60);
     facts.symbols.extend([code("main.parse", Role::Program, 30), code("memcpy", Role::Runtime, 10)]);
     facts.symbols.extend([code("malloc", Role::Runtime, 20), code("__schedule", Role::Scheduler, 50)]);
     let at_least = |part: f64, samples: f64| part - 2.0 * (part * (1.0 - part) / samples).sqrt();

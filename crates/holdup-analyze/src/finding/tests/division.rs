@@ -404,3 +404,45 @@ fn messages_that_are_copied_at_the_thresholds() {
     assert_eq!(python("Queue.get", "/usr/lib/python3.11/queue.py"), 0, "a queue of threads hands over references");
     assert_eq!(python("Shop.dumps", "/srv/shop.py"), 0);
 }
+
+/// Thread 0 starts fifty threads, one after the other, and waits for each.
+pub(super) fn one_by_one() -> Facts {
+    let mut facts = quiet(1);
+    let turn = |index: u64| ThreadFacts {
+        tid: Tid(PID + 1 + index as u32),
+        pid: Pid(PID),
+        born_ns: S + index * 20 * MS + MS,
+        ended_ns: S + index * 20 * MS + 9 * MS,
+        exited: true,
+        ..ThreadFacts::default()
+    };
+    facts.threads.extend((0..50).map(turn));
+    facts.locks = vec![LockFacts {
+        primitive: Primitive::Join,
+        pid: Pid(PID),
+        wait_ns: histogram(50, 8 * MS),
+        waiters: vec![(Tid(PID), OffTime { count: 50, ns: 400 * MS })],
+        wait_sites: vec![site("post")],
+        ..LockFacts::default()
+    }];
+    facts
+}
+
+#[test]
+fn threads_one_after_the_other_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SerialPhase,
+        one_by_one,
+        &[
+            ("they are few", |facts| facts.locks[0].waiters[0].1.count = 49),
+            ("it hardly waits", |facts| facts.locks[0].waiters[0].1.ns = 399 * MS),
+            ("they are there for less time", |facts| facts.threads[7].ended_ns -= MS),
+            ("two are there at once", |facts| {
+                (1..=25).for_each(|at| facts.threads[2 * at].born_ns = facts.threads[2 * at - 1].born_ns);
+            }),
+            ("they do not end", |facts| facts.threads.iter_mut().for_each(|thread| thread.exited = false)),
+        ],
+    );
+    let found = &judge(Kind::SerialPhase, &one_by_one())[0];
+    assert_eq!((found.cure, found.severity), (Cure::StartSeveral, 0.2), "two at once would save half");
+}

@@ -172,11 +172,46 @@ fn who_asks_for_collections_is_told() {
         facts.symbols = vec![below("gc_collect_main", 100), below("gc_collect_impl", asked)];
         facts.symbols.iter_mut().for_each(|code| code.frame.module = "/usr/bin/python3.11".into());
         let mut tidy = site("tidy");
-        tidy.call_path.insert(0, Frame::named("gc_collect_impl", Role::Runtime));
+        let collects = Frame { module: "/usr/bin/python3.11".into(), ..Frame::named("gc_collect_impl", Role::Runtime) };
+        tidy.call_path.insert(0, collects);
         facts.threads[1].hot_sites = vec![site("parse"), tidy];
         judge(Kind::GarbageCollection, &facts).remove(0).cure
     };
     assert_eq!((python(50), python(49)), (Cure::CollectUnasked, Cure::LessGarbage));
+}
+
+/// Java's machine waits for a tenth of the recording until thread 1 stops.
+pub(super) fn stopping() -> Facts {
+    let mut facts = quiet(3);
+    (facts.threads[0].name, facts.threads[2].name) = ("VM Thread".into(), "C2 CompilerThre".into());
+    facts.threads[1].hot_sites = vec![site("Auditor.verify")];
+    let ran = vec![(Tid(PID + 2), 90 * MS), (Tid(PID + 1), 50 * MS)];
+    facts.safepoints = Some(SafepointFacts { machine: Tid(PID), ns: 100 * MS, times: 30, ran });
+    facts
+}
+
+#[test]
+fn who_keeps_java_from_stopping_at_the_thresholds() {
+    fn waits(facts: &mut Facts) -> &mut SafepointFacts {
+        facts.safepoints.as_mut().expect("it waits")
+    }
+    holds_at_its_thresholds(
+        Kind::SerialPhase,
+        stopping,
+        &[
+            ("it waits for little", |facts| waits(facts).ns = 99 * MS),
+            ("nobody goes on", |facts| waits(facts).ran[1].1 = 49 * MS),
+            ("only the machine itself goes on", |facts| facts.threads[1].name = "G1 Conc#0".into()),
+        ],
+    );
+    let found = &judge(Kind::SerialPhase, &stopping())[0];
+    assert_eq!(found.cure, Cure::ReachSafepoints);
+    assert_eq!(found.place.as_ref().and_then(Site::caller).unwrap().function.as_deref(), Some("Auditor.verify"));
+    let mut polls = polling();
+    let sleeper = judge(Kind::Polling, &polls)[0].subjects.clone();
+    let Some(Subject::Thread { tid, .. }) = sleeper.first().cloned() else { panic!("{sleeper:?}") };
+    polls.safepoints = Some(SafepointFacts { machine: tid, ..SafepointFacts::default() });
+    assert!(judge(Kind::Polling, &polls).is_empty(), "it waits until others have stopped");
 }
 
 /// The collector of Go has a fifth of the samples.
@@ -218,4 +253,14 @@ fn a_collector_that_takes_cpu_time_at_its_thresholds() {
     let both = "try --env COMPlus_gcServer=1 --env COMPlus_gcConcurrent=0";
     assert_eq!(of_dotnet("WKS::gc_heap::gc1()"), both);
     assert_eq!(of_dotnet("SVR::gc_heap::gc1()"), "try --env COMPlus_gcConcurrent=0", "it is the servers' already");
+    let start = |module: &str| Frame { module: module.into(), ..Frame::named("start", Role::Program) };
+    let of_ruby = |module: &str| {
+        let mut facts = collecting();
+        facts.symbols[0] = Code { frame: start(module), hits: 0, inclusive: 100 };
+        let call_path = vec![start(module), Frame::named("tidy", Role::Program)];
+        facts.threads[0].hot_sites = vec![Site { call_path, count: 100, ns: 0 }];
+        judge(Kind::GarbageCollection, &facts).first().map(|found| found.cure)
+    };
+    assert_eq!(of_ruby("<internal:gc>"), Some(Cure::CollectUnasked), "whatever its library's functions are called");
+    assert_eq!(of_ruby("/srv/app.rb"), None, "anybody's start");
 }

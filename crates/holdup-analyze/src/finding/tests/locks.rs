@@ -490,6 +490,32 @@ fn kept_out() -> Facts {
     facts
 }
 
+/// Threads 1 and 2 wait for threads 0 and 3, who read, again and again.
+pub(super) fn all_kept_out() -> Facts {
+    let mut facts = kept_out();
+    let reader = ThreadFacts { tid: Tid(PID + 3), ..facts.threads[0].clone() };
+    facts.threads.push(reader);
+    [0, 3].into_iter().for_each(|at| facts.threads[at].on_cpu_ns = 30 * MS);
+    let lock = &mut facts.locks[0];
+    lock.waiters[1].1.ns = 580 * MS;
+    lock.holders = (0..4).map(|thread| Holder { tid: Tid(PID + thread), count: 50, ns: 100 * MS }).collect();
+    facts
+}
+
+#[test]
+fn writers_that_readers_keep_out_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Starvation,
+        all_kept_out,
+        &[
+            ("one may have it all the while", |facts| facts.locks[0].holders.truncate(3)),
+            ("the readers hardly run", |facts| facts.threads[3].on_cpu_ns = 29 * MS),
+            ("no readers share it", |facts| facts.locks[0].primitive = Primitive::Mutex),
+        ],
+    );
+    assert_eq!(weigh::value(&judge(Kind::Starvation, &all_kept_out())[0], "threads"), 2.0);
+}
+
 #[test]
 fn many_waits_of_one_thread_at_their_thresholds() {
     holds_at_its_thresholds(
@@ -520,6 +546,13 @@ fn a_librarys_lock_whose_calls_come_too_late_is_hot() {
     some_slept.locks[0].wait_ns = histogram(200, 300 * US);
     let found = judge(Kind::HotLock, &some_slept);
     assert!(found.len() == 1 && found[0].is_of_refused_calls(), "one lock, one finding");
+    let mut taken = refused();
+    taken.totals.user_samples = 1_000;
+    taken.symbols = vec![below("rand", 600), below("main", 1_000)];
+    taken.locks[0].wait_sites = vec![site("simulate")];
+    taken.locks[0].wait_sites[0].call_path.insert(0, Frame::named("rand", Role::Runtime));
+    let bound = judge(Kind::HotLock, &taken)[0].bound.unwrap();
+    assert!((bound - 2.5).abs() < 0.01, "all that the library does there may go: {bound}");
     let mut facts = refused();
     facts.locks[0].primitive = Primitive::OtherLock;
     assert_eq!(kinds(&facts), [Kind::WastedWakeups], "a program's own may wake for nothing without contention");

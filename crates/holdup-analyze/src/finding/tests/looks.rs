@@ -154,7 +154,8 @@ fn who_tries_a_lock_of_a_file_and_sleeps_polls_at_its_thresholds() {
         &[
             ("one alone may set a pace", |facts| facts.threads[1].retries = OffTime::default()),
             ("it hardly tries", |facts| facts.threads[1].retries.count = 9),
-            ("it hardly sleeps", |facts| facts.threads[1].retries.ns = 199 * MS),
+            ("it hardly sleeps", |facts| facts.threads[1].retries.ns = 49 * MS),
+            ("it mostly works", |facts| facts.threads[1].on_cpu_ns = 801 * MS),
         ],
     );
     assert_eq!(judge(Kind::Polling, &facts())[0].severity, 0.2);

@@ -26,14 +26,14 @@ use crate::Histogram;
 use crate::facts::{
     Account, AccountState, Blame, Code, CpuFacts, GoroutineFacts, GoroutineGroup, GoroutineLock, GoroutineState, Herds,
     Holder, HolderDoing, Hotspot, HotspotClass, Kept, Leaf, LineFacts, LockFacts, LockName, LockNumber, Looking,
-    OffTime, PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, Site, Task, ThreadFacts, TurnFacts,
-    Wakings,
+    OffTime, PairFacts, PathPart, Places, Primitive, ProcessFacts, Reason, Regions, SafepointFacts, Site, Task,
+    ThreadFacts, TurnFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
 use crowds::{crowd, herd, monitor_herd, wasted};
-use division::{alone, copying, goroutines, rounds, uneven};
-use languages::{collecting, event_loop, interpreted, stopped};
-use locks::{behind, by_the_clock, convoy, hot, inverted, passed_lock, refused, sleeper, starving};
+use division::{alone, copying, goroutines, one_by_one, rounds, uneven};
+use languages::{collecting, event_loop, interpreted, stopped, stopping};
+use locks::{all_kept_out, behind, by_the_clock, convoy, hot, inverted, passed_lock, refused, sleeper, starving};
 use looks::{looking_for_long, looking_goroutines, polling, polling_in_a_chain};
 use memory::{allocating, faulting, mapping, syncing};
 use pipelines::stage;
@@ -220,6 +220,9 @@ const BASES: &[Base] = &[
     (Kind::Polling, looking_for_long),
     (Kind::LostWakeups, lingering),
     (Kind::SerialPhase, event_loop),
+    (Kind::SerialPhase, one_by_one),
+    (Kind::SerialPhase, stopping),
+    (Kind::Starvation, all_kept_out),
     (Kind::CpuAffinity, confined),
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),

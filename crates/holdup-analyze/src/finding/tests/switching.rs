@@ -16,8 +16,8 @@ pub(super) fn switching() -> Facts {
 pub(super) fn handing_over() -> Facts {
     let mut facts = quiet(2);
     busy(&mut facts, 400 * MS);
-    facts.totals.user_samples = 200;
-    facts.symbols = vec![below("runtime.chansend", 60), below("runtime.park_m", 40), below("runtime.mallocgc", 100)];
+    facts.totals.user_samples = 300;
+    facts.symbols = vec![below("runtime.chansend", 65), below("runtime.park_m", 40), below("runtime.mallocgc", 195)];
     let mut through = site("main.deliver");
     through.call_path.insert(0, Frame::named("runtime.chansend", Role::Runtime));
     facts.threads[1].hot_sites = vec![site("main.parse"), through];
@@ -30,7 +30,7 @@ fn goroutines_that_hand_over_little_at_their_thresholds() {
         Kind::ExcessiveSwitching,
         handing_over,
         &[
-            ("they mostly work", |facts| facts.symbols[0].inclusive = 59),
+            ("they mostly work", |facts| facts.symbols[0].inclusive = 64),
             ("they are mostly idle", |facts| busy(facts, 399 * MS)),
             ("samples are few", |facts| {
                 facts.totals.user_samples = 198;
@@ -39,7 +39,7 @@ fn goroutines_that_hand_over_little_at_their_thresholds() {
         ],
     );
     let found = &judge(Kind::ExcessiveSwitching, &handing_over())[0];
-    assert_eq!((found.severity, &found.subjects[..]), (0.5, &[Subject::Function("main.deliver".into())][..]));
+    assert_eq!((found.severity, &found.subjects[..]), (0.35, &[Subject::Function("main.deliver".into())][..]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use holdup_trace::{Stack, StackId, Stacks, Tid};
 
 use super::super::instruction::{Found, follows_call, inspect};
-use super::super::looking::only_looks;
+use super::super::looking::{Between, between_sleeps};
 use super::super::spaces::MappedFile;
 use super::super::stubs::imported_callee;
 use super::super::symbols::{Binary, Loaded};
@@ -100,24 +100,31 @@ fn atomics_and_pauses_are_found_with_their_variables() {
 fn sleeps_in_loops_that_only_look_are_told_from_others() {
     let Some(files) = compiled("looking.c", &["-O2"]) else { return };
     let binary = binary(&files);
-    let looks = |name| {
-        let mut sleeps = extent(&binary, name).filter(|at| imported_callee(&binary, *at) == Some("usleep"));
-        only_looks(&binary, sleeps.next().expect(name))
+    let does = |name| {
+        let mut sleeps =
+            extent(&binary, name).filter(|at| matches!(imported_callee(&binary, *at), Some("usleep" | "nanosleep")));
+        between_sleeps(&binary, sleeps.next().expect(name))
     };
     for (function, expected) in [
-        ("await_flag", true),
-        ("await_there", true),
-        ("await_locked", true),
-        ("await_in_call", true),
-        ("take_or_wait", true),
-        ("give_up_after", true),
-        ("count_down", false),
-        ("pace", false),
-        ("pace_until_stopped", false),
-        ("work_on", false),
-        ("once", false),
+        ("await_flag", Some(Between::Looks)),
+        ("await_there", Some(Between::Looks)),
+        ("await_locked", Some(Between::Looks)),
+        ("await_in_call", Some(Between::Looks)),
+        ("await_file", Some(Between::Looks)),
+        ("take_or_wait", Some(Between::Looks)),
+        ("give_up_after", Some(Between::Looks)),
+        ("take_later", Some(Between::Tries)),
+        ("make_lock_file", Some(Between::Tries)),
+        ("count_down", None),
+        ("pace", None),
+        ("pace_until_stopped", None),
+        ("sleep_through_signals", None),
+        ("send_some", None),
+        ("send_on", Some(Between::HandsOn)),
+        ("work_on", Some(Between::HandsOn)),
+        ("once", None),
     ] {
-        assert_eq!(looks(function), expected, "{function}");
+        assert_eq!(does(function), expected, "{function}");
     }
 }
 

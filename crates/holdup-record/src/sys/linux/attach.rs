@@ -30,7 +30,8 @@ pub fn record_processes(
     stop: &AtomicBool,
     more: &More<'_>,
 ) -> Result<Outcome, Error> {
-    let processes = pids.iter().map(|pid| Process::open(*pid)).collect::<Result<Vec<_>, _>>()?;
+    let (processes, ended) = target::open_all(pids)?;
+    let pids = &processes.iter().map(Process::pid).collect::<Vec<_>>();
     let first = *pids.first().ok_or(Error::NoProcess(0))?;
     let cpus = machine::online_cpus();
     let means = means(options, bpf)?;
@@ -43,8 +44,11 @@ pub fn record_processes(
     let mut merge = Merge::new(session.lanes());
     session.open_everybody(&mut |id, kind| assembler.know(id, kind)).map_err(|error| refusal::of(error, first))?;
     for &pid in pids {
-        let opened = open_threads(&mut session, pid, &mut assembler, &mut merge);
-        opened.map_err(|error| refusal::of(error, pid))?;
+        match open_threads(&mut session, pid, &mut assembler, &mut merge) {
+            // The others are there.
+            Err(OpenError::Gone) if pids.len() > 1 => {}
+            opened => opened.map_err(|error| refusal::of(error, pid))?,
+        }
     }
     if let Some(bpf) = &mut session.bpf {
         pids.iter().try_for_each(|pid| bpf.follow(*pid)).map_err(refusal::of_bpf)?;
@@ -54,7 +58,7 @@ pub fn record_processes(
     let outlook = Outlook::open(pids, &threads().collect::<Vec<_>>(), &cpus, false);
     let header = header(options, &session, &outlook, &cpus, pids);
     session.notes.extend_from_slice(&outlook.notes);
-    session.notes.extend(left_out(pids));
+    session.notes.extend(ended.into_iter().chain(left_out(pids)));
     // What happened while threads were attached to one by one is left out: it would show some threads and not others.
     merge.discard(header.began_ns);
     let failed = |why| Error::File { path: options.output.clone(), why };

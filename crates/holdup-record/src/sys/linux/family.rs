@@ -39,6 +39,11 @@ pub fn with_children(pids: &[u32], wanted: Children) -> Vec<u32> {
     found
 }
 
+/// The first of these that no process has.
+pub fn first_missing(pids: &[u32]) -> Option<u32> {
+    pids.iter().copied().find(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
 /// All that can be reached, in the order in which they are found.
 fn closure(pids: &[u32], children: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
     let mut known = FxHashSet::default();
@@ -254,5 +259,6 @@ mod tests {
         let own = std::process::id();
         assert!(program(own).is_some());
         assert_eq!(with_children(&[own], Children::None), [own]);
+        assert_eq!(first_missing(&[own, u32::MAX, 0]), Some(u32::MAX));
     }
 }

@@ -65,7 +65,7 @@ use self::drain::Store;
 use self::frame::More;
 use crate::{Error, Live, Options, Outcome, Target};
 
-pub use self::family::{of_cgroup, of_container, of_unit, with_children};
+pub use self::family::{first_missing, of_cgroup, of_container, of_unit, with_children};
 pub use self::java::ask_for_map;
 pub use self::machine::{aside, give_memory_back, keep_little_memory};
 pub use self::maps::{code_map, jit_dump};

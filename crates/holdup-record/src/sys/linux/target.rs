@@ -137,6 +137,29 @@ pub struct Ended {
     pub faults: u64,
 }
 
+/// Those of these processes that run. Between looking for them and this, some may have ended, which is told; if all
+/// have, it is an error.
+pub fn open_all(pids: &[u32]) -> Result<(Vec<Process>, Option<String>), Error> {
+    let (mut processes, mut ended) = (Vec::new(), Vec::new());
+    for &pid in pids {
+        match Process::open(pid) {
+            Ok(process) => processes.push(process),
+            Err(Error::NoProcess(pid)) => ended.push(pid),
+            Err(error) => return Err(error),
+        }
+    }
+    if processes.is_empty() {
+        return Err(Error::NoProcess(ended.first().copied().unwrap_or(0)));
+    }
+    let numbers: Vec<String> = ended.iter().map(u32::to_string).collect();
+    let told = match ended.len() {
+        0 => None,
+        1 => Some(format!("process {} ended before the recording began", numbers[0])),
+        _ => Some(format!("processes {} ended before the recording began", numbers.join(", "))),
+    };
+    Ok((processes, told))
+}
+
 impl Process {
     /// A process by its number.
     pub fn open(pid: u32) -> Result<Self, Error> {
@@ -153,6 +176,11 @@ impl Process {
         // SAFETY: the call just made this descriptor; nobody else owns it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(fd as i32) };
         Ok(Process { pid, descriptor, starter: None })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Whether the recorder started it.

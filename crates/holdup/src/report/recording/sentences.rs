@@ -272,10 +272,23 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             arenas(finding)
         ),
         Kind::Starvation => format!(
-            "One thread waits for {} for {} of the time, up to {} at once, while others have it again and again.",
+            "{} for {} for {} of the time, up to {} at once, while others have it again and again.",
+            value(finding, "threads")
+                .map_or("One thread waits".to_owned(), |threads| format!("{threads} threads wait")),
             lock(facts, finding).map_or_else(|| subject.to_owned(), name::lock),
             number::percent(finding.severity),
             value(finding, "wait_ns_longest").map(number::time_ns).unwrap_or_default()
+        ),
+        Kind::SerialPhase if finding.cure == Cure::StartSeveral => format!(
+            "{subject} starts a thread, waits for its end, and only then starts the next, {} times: one goes at a time for {} \
+             of the time.",
+            value(finding, "threads").map(number::count).unwrap_or_default(),
+            value(finding, "alone_share").map(number::percent).unwrap_or_default()
+        ),
+        Kind::SerialPhase if finding.cure == Cure::ReachSafepoints => format!(
+            "All threads of Java stop and wait while {subject} goes on to where it can stop, too{}: that takes {} of the time.",
+            under(finding),
+            value(finding, "alone_share").map(number::percent).unwrap_or_default()
         ),
         Kind::SerialPhase if value(finding, "sync_share").is_some() => format!(
             "The event loop of {subject} compresses, hashes or derives keys itself for {} of the time, and nothing else goes \
@@ -966,6 +979,14 @@ fn cure(cure: Cure) -> &'static str {
         Cure::OtherAllocator => {
             "Allocate less in the hot path, give threads their own arenas, or link another allocator (jemalloc, \
              mimalloc)."
+        }
+        Cure::StartSeveral => {
+            "Start several before you wait for one: keep the futures of std::async (whoever drops one waits for its end) or \
+             the threads' handles, and wait for them together."
+        }
+        Cure::ReachSafepoints => {
+            "Let the loop reach a safepoint: cut it into shorter loops or make its counter a long, or run with \
+             -XX:+UseCountedLoopSafepoints."
         }
         Cure::FairLock => "Use a lock that serves in turn; of reader-writer locks, one that lets writers in.",
         Cure::DivideSerialPart => "Divide what the one thread does alone, or let it overlap with the others' work.",

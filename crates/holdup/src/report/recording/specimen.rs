@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 48] = [
+    const CURES: [Cure; 50] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -299,6 +299,8 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::WakeWhoCanGoOn,
         Cure::TakeWhatIsThere,
         Cure::CallAsynchronously,
+        Cure::StartSeveral,
+        Cure::ReachSafepoints,
         Cure::LockInOrder,
         Cure::ReleaseAlways,
     ];
@@ -496,6 +498,7 @@ pub fn held_up() -> Recording {
         ]),
         blame: blame(),
         turns: Vec::new(),
+        safepoints: None,
         path: path(),
         header: header(),
         ending: Some(Ending {

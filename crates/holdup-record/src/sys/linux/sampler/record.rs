@@ -58,14 +58,15 @@ pub fn record_processes(
     stop: &AtomicBool,
     more: &More<'_>,
 ) -> Result<Outcome, Error> {
-    let processes = pids.iter().map(|pid| Process::open(*pid)).collect::<Result<Vec<_>, _>>()?;
+    let (processes, ended) = target::open_all(pids)?;
+    let pids = &processes.iter().map(Process::pid).collect::<Vec<_>>();
     if let Some(pid) = pids.iter().find(|pid| !words::may_read(**pid)) {
         return Err(refusal::of_looks(*pid));
     }
     machine::raise_open_files();
     let header = header(options, pids);
     let store = store.begin(&header).map_err(|why| Error::File { path: options.output.clone(), why })?;
-    let notes = left_out(pids).into_iter().collect();
+    let notes = ended.into_iter().chain(left_out(pids)).collect();
     Looking { options, processes: &processes, stop, notes }.run(store, header, more)
 }
 
