@@ -15,6 +15,7 @@ pub(crate) mod interpreted;
 mod jit_dump;
 mod lines;
 mod looking;
+mod looking_script;
 mod members;
 mod operand;
 pub(crate) mod pattern;

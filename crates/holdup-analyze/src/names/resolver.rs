@@ -19,13 +19,16 @@ use super::place::Place;
 use super::spaces::{FileId, MappedFile, Names, Region, SpaceId};
 use super::symbols::{Binary, Loaded, Machine};
 use super::unwind::{self, SpaceUnwinder};
-use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, looking, primitive, roles, stubs};
+use super::{Frame, GENERATED, JAVA, Modules, Role, interpreted, looking, looking_script, primitive, roles, stubs};
 use crate::Problem;
 use crate::facts::{HotspotClass, LockName, Primitive};
 
 /// No function of the kernel is longer (the longest that was seen has 20 KiB): an address this far behind the last one
 /// known lies in code that has no name, as a BPF program.
 const KERNEL_FUNCTION_BYTES: u64 = 64 << 10;
+
+/// A script that is larger is data.
+const MOST_TEXT: usize = 4 << 20;
 
 /// How far behind its start code still belongs to a function whose end nothing tells.
 const NAMELESS_FUNCTION_BYTES: u64 = 4 << 10;
@@ -310,6 +313,11 @@ impl<'s, 'a> Resolver<'s, 'a> {
     pub(crate) fn between_sleeps(&mut self, space: SpaceId, call_path: &[Frame]) -> Option<Between> {
         let own = call_path.iter().position(|frame| frame.role == Role::Program).filter(|at| *at > 0);
         let frame = own.map(|at| &call_path[at])?;
+        if interpreted::is_script(frame) {
+            let text = self.modules.file(&frame.module, None).filter(|text| text.len() <= MOST_TEXT)?;
+            let text = std::str::from_utf8(text).ok()?;
+            return looking_script::only_looks(&frame.module, text, frame.line?).then_some(Between::Looks);
+        }
         let in_file = |region: &&Region| self.names.file(region.file).path == frame.module;
         let region = self.names.regions(space).iter().find(in_file).copied()?;
         let returns_to = frame.offset + 1;
