@@ -124,6 +124,8 @@ kinds! {
         LostWakeups = "lost-wakeups",
         /// CPU time goes to turning messages into bytes and back.
         CopiedMessages = "copied-messages",
+        /// CPU time goes to making encrypted connections.
+        ConnectionChurn = "connection-churn",
     }
 }
 
@@ -144,6 +146,7 @@ impl Kind {
                 | PageFaults
                 | YieldStorm
                 | CopiedMessages
+                | ConnectionChurn
         )
     }
 }
@@ -298,6 +301,8 @@ pub enum Cure {
     CollectUnasked,
     /// A file, pipe or socket for each thread, or one thread that serves all.
     OwnObjects,
+    /// Connections that are kept and used again.
+    KeepConnections,
     /// Threads that are kept and used again.
     KeepThreads,
     /// Processes that are kept and asked again.

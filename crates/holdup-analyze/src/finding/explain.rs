@@ -116,6 +116,10 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::ExcessiveSwitching, always),
     (Kind::KernelLock, Kind::IoBound, costs_more),
     // Objects are made for each message, and nobody can work while they are.
+    (Kind::ConnectionChurn, Kind::GarbageCollection, costs_more),
+    (Kind::ConnectionChurn, Kind::Allocator, costs_more),
+    (Kind::ConnectionChurn, Kind::KernelHeavy, costs_more),
+    (Kind::ConnectionChurn, Kind::ExcessiveSwitching, costs_more),
     (Kind::CopiedMessages, Kind::GarbageCollection, always),
     (Kind::CopiedMessages, Kind::InterpreterLock, sends_much),
     (Kind::InterpreterLock, Kind::CopiedMessages, sends_little),

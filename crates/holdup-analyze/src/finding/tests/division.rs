@@ -446,3 +446,48 @@ fn threads_one_after_the_other_at_their_thresholds() {
     let found = &judge(Kind::SerialPhase, &one_by_one())[0];
     assert_eq!((found.cure, found.severity), (Cure::StartSeveral, 0.2), "two at once would save half");
 }
+
+/// A fifth of the CPU samples are in handshakes of both sides.
+pub(super) fn connecting() -> Facts {
+    let mut facts = quiet(3);
+    busy(&mut facts, 300 * MS);
+    facts.totals.user_samples = 500;
+    facts.symbols =
+        vec![below("ossl_statem_connect", 60), below("ossl_statem_accept", 40), below("SSL_do_handshake", 70)];
+    let mut fetch = site("fetch");
+    fetch.call_path.insert(0, Frame::named("ossl_statem_connect", Role::Runtime));
+    facts.threads[1].hot_sites = vec![site("parse"), fetch];
+    facts
+}
+
+#[test]
+fn connections_that_are_made_anew_at_the_thresholds() {
+    holds_at_its_thresholds(
+        Kind::ConnectionChurn,
+        connecting,
+        &[
+            ("they cost less", |facts| facts.symbols[1].inclusive = 39),
+            ("samples are few", |facts| {
+                facts.totals.user_samples = 99;
+                facts.symbols[1].inclusive = 39;
+            }),
+            ("it is another function", |facts| {
+                facts.symbols[1].frame = Frame::named("ossl_statem_accepted", Role::Runtime);
+            }),
+        ],
+    );
+    assert_eq!(judge(Kind::ConnectionChurn, &connecting())[0].subjects, [Subject::Function("fetch".into())]);
+    let mut of_go = connecting();
+    of_go.threads[1].hot_sites.clear();
+    let wait = ["runtime.gopark", "net/http.(*Transport).getConn", "main.lookup"];
+    let roles = [Role::Scheduler, Role::Runtime, Role::Program];
+    let call_path = wait.iter().zip(roles).map(|(name, role)| Frame::named(name, role)).collect();
+    let site = Site { call_path, count: 1, ns: 0 };
+    let doing = vec![GoroutineGroup { state: GoroutineState::Receive, site, mean: 3.0, looking: None }];
+    of_go.goroutines = vec![GoroutineFacts { doing, ..GoroutineFacts::default() }];
+    let found = judge(Kind::ConnectionChurn, &of_go);
+    assert_eq!(found[0].subjects, [Subject::Function("main.lookup".into())], "another goroutine makes it");
+    let mut nameless = connecting();
+    nameless.symbols = vec![below("SSL_do_handshake", 100)];
+    assert_eq!(judge(Kind::ConnectionChurn, &nameless).len(), 1, "the library's own functions have no names");
+}

@@ -31,7 +31,7 @@ use crate::facts::{
 };
 use crate::names::{Frame, GENERATED, Role};
 use crowds::{crowd, herd, monitor_herd, wasted};
-use division::{alone, copying, goroutines, one_by_one, rounds, uneven};
+use division::{alone, connecting, copying, goroutines, one_by_one, rounds, uneven};
 use languages::{collecting, event_loop, interpreted, stopped, stopping};
 use locks::{all_kept_out, behind, by_the_clock, convoy, hot, inverted, passed_lock, refused, sleeper, starving};
 use looks::{looking_for_long, looking_goroutines, polling, polling_in_a_chain};
@@ -227,6 +227,7 @@ const BASES: &[Base] = &[
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),
     (Kind::CopiedMessages, copying),
+    (Kind::ConnectionChurn, connecting),
 ];
 
 /// A branch of the blame: who waits for which lock, and who did what meanwhile.

@@ -438,6 +438,11 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "copied_share").map(number::percent).unwrap_or(much),
             under(finding)
         ),
+        Kind::ConnectionChurn => format!(
+            "{} of the CPU time goes to making encrypted connections anew{}.",
+            value(finding, "handshakes_share").map(number::percent).unwrap_or(much),
+            under(finding)
+        ),
         Kind::CpuAffinity => format!(
             "Threads of {subject} may run on {} only, and wait for each other there {} of the time that they want to \
              run: {much} of it would go with the others.",
@@ -856,7 +861,10 @@ pub fn holders(doing: &HolderDoing) -> Vec<String> {
 
 fn cost(finding: &Finding) -> String {
     let much = number::percent(finding.severity);
-    let of_work = matches!(finding.kind, Kind::SpinWaste | Kind::PageFaults | Kind::YieldStorm | Kind::CopiedMessages);
+    let of_work = matches!(
+        finding.kind,
+        Kind::SpinWaste | Kind::PageFaults | Kind::YieldStorm | Kind::CopiedMessages | Kind::ConnectionChurn
+    );
     let of = match finding.costs_cpu_time() && !of_work {
         true => "of CPU time",
         false => "of working time",
@@ -979,6 +987,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::OtherAllocator => {
             "Allocate less in the hot path, give threads their own arenas, or link another allocator (jemalloc, \
              mimalloc)."
+        }
+        Cure::KeepConnections => {
+            "Keep connections and use them again: as many idle ones as there are requests at once (MaxIdleConnsPerHost of \
+             Go's net/http, keep-alive, a pool), or resume sessions."
         }
         Cure::StartSeveral => {
             "Start several before you wait for one: keep the futures of std::async (whoever drops one waits for its end) or \

@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 50] = [
+    const CURES: [Cure; 51] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -293,6 +293,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::LessGarbage,
         Cure::CollectUnasked,
         Cure::OwnObjects,
+        Cure::KeepConnections,
         Cure::KeepThreads,
         Cure::KeepProcesses,
         Cure::WidenAffinity,
