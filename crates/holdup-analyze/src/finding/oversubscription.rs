@@ -26,11 +26,15 @@
 //! How it can be wrong: a program that is bound to some of the machine's CPUs is judged by all of them. What taking
 //! turns costs in caches is not seen: `holdup try --vary` shows it.
 
+use holdup_trace::Tid;
+use rustc_hash::FxHashSet;
+
 use super::weigh::{self, count, part, rate};
 use super::{Command, Cure, Finding, Kind, Rule};
 use super::{excessive_switching, kernel_heavy};
 use crate::facts::{Facts, LockFacts, Primitive, ProcessFacts, ThreadFacts};
 use crate::names::Frame;
+use crate::spans::most_at_once;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::Oversubscription,
@@ -64,10 +68,10 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
     let barrier = barriers().max_by_key(|lock| lock.waits)?;
     let switching = excessive_switching::of_threads(facts)?;
     let of_process = || barriers().filter(|lock| lock.pid == barrier.pid);
-    let threads = of_process().map(|lock| lock.waiters.len()).max()?;
+    let threads = of_process().map(|lock| at_once(facts, lock)).max()?;
     let waits: u64 = of_process().map(|lock| lock.waits).sum();
     let process = facts.processes.iter().find(|process| process.pid == barrier.pid)?;
-    let is_over = threads > cpus && waits as f64 * 2.0 >= weigh::value(&switching, "switches");
+    let is_over = threads > cpus as u64 && waits as f64 * 2.0 >= weigh::value(&switching, "switches");
     let cost = switching.severity.max((kernel_heavy::kernel_share(facts) + spin_share(facts)).min(1.0));
     is_over.then(|| Finding {
         severity: cost,
@@ -80,11 +84,18 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
         evidence: vec![
             part("cost_share", cost),
             part("over_share", over_share(facts, cpus)),
-            count("hungry_threads", threads as u64),
+            count("hungry_threads", threads),
             count("cpus", cpus as u64),
         ],
         ..Finding::new(Kind::Oversubscription, Cure::FewerThreads, proof(barrier, cpus))
     })
+}
+
+/// How many threads wait for a lock that are there at a time: they may be made anew for each piece of work.
+fn at_once(facts: &Facts, lock: &LockFacts) -> u64 {
+    let waiters: FxHashSet<Tid> = lock.waiters.iter().map(|(tid, _)| *tid).collect();
+    let threads = facts.threads.iter().filter(|thread| waiters.contains(&thread.tid));
+    most_at_once(threads.map(|thread| (thread.born_ns, thread.ended_ns)))
 }
 
 /// OpenMP's threads are told by a variable how many they are.
@@ -164,6 +175,8 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let delay_share = delay_share(facts, process);
     let preemptions: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     let cost = cost_share(facts, process);
+    // Those that there are at a time: they may be made anew for each piece of work.
+    let lives = runnable_threads(facts, process).map(|thread| (thread.born_ns, thread.ended_ns));
     Finding {
         kind: Kind::Oversubscription,
         bound: None,
@@ -174,7 +187,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
             part("cost_share", cost),
             part("delay_share", delay_share),
             part("over_share", over_share(facts, cpus)),
-            count("hungry_threads", runnable_threads(facts, process).count() as u64),
+            count("hungry_threads", most_at_once(lives)),
             count("cpus", cpus as u64),
             rate("preemptions_per_s", weigh::per_s(preemptions, facts.span_ns())),
         ],

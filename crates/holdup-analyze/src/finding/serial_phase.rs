@@ -49,7 +49,7 @@ use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
 use crate::facts::{Facts, Site, ThreadFacts};
 use crate::names::Frame;
-use crate::spans::time_by_count;
+use crate::spans::most_at_once;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::SerialPhase,
@@ -142,7 +142,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
     // Those that there are at a time: each round of work may have threads of its own.
     let lives = facts.threads.iter().filter(helps).map(|other| (other.born_ns, other.ended_ns));
-    let waiters = time_by_count(lives).len() as u64 - 1;
+    let waiters = most_at_once(lives);
     is_serial.then(|| Finding {
         subjects: vec![weigh::thread_subject(facts, thread.tid)],
         place: facts.alone_sites.first().cloned(),
