@@ -34,8 +34,8 @@ pub fn run(parts: &[String]) -> Result<(), String> {
     check(parts)
 }
 
-/// As a part of CI, without the lints that Linux's builds have had already: skipped, with a word, where there is no Wine
-/// and nobody said that this is CI.
+/// As a part of CI, without the lints that Linux's builds have had already: skipped, with a word, where there is no
+/// Wine and nobody said that this is CI.
 pub fn ci() -> Result<(), String> {
     match run(&["locks", "program"].map(str::to_owned)) {
         Err(why) if setup::wine().is_none() && std::env::var_os("CI").is_none() => {

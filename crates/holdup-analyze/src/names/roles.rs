@@ -452,6 +452,7 @@ const GO_SOURCES: &[&str] = &[
     "syscall/*",
     "time/*",
     "unicode/*",
+    "vendor/*",
 ];
 
 const LOCK_SOURCES: &[&str] = &[
