@@ -460,6 +460,11 @@ impl ThreadFacts {
         self.ended_ns.saturating_sub(self.born_ns)
     }
 
+    /// From when to when that is.
+    pub(crate) fn life(&self) -> (u64, u64) {
+        (self.born_ns, self.ended_ns)
+    }
+
     /// CPU time in which it did not wait for others to come as far.
     pub fn worked_ns(&self) -> u64 {
         self.on_cpu_ns.saturating_sub(self.spun_together_ns)

@@ -1,7 +1,7 @@
 //! connection-churn: CPU time goes to making encrypted connections: each begins with keys that both sides agree upon,
 //! and few requests are made through it.
 //!
-//! Signs and thresholds: [`LEAST_SHARE`] of the CPU samples, [`LEAST_SAMPLES`] or more, are below what does that: of
+//! Signs and thresholds: [`LEAST_SHARE`] of the CPU samples, a hundred or more, are below what does that: of
 //! Go's `crypto/tls`, OpenSSL, Java, GnuTLS and Mbed TLS.
 //!
 //! The place is the function of the program below which most of these samples are. The severity is their share as a
@@ -9,7 +9,7 @@
 //!
 //! How it can be wrong: a server cannot know whether its clients could keep their connections.
 
-use super::weigh::{self, count, part};
+use super::weigh;
 use super::{Cure, Finding, Kind, Rule};
 use crate::facts::{Facts, Site};
 use crate::names::Frame;
@@ -17,7 +17,6 @@ use crate::names::Frame;
 pub(super) const RULE: Rule = Rule { kind: Kind::ConnectionChurn, judge, evidence: &["handshakes_share", "samples"] };
 
 pub(super) const LEAST_SHARE: f64 = 0.2;
-pub(super) const LEAST_SAMPLES: u64 = 100;
 
 /// Functions that agree upon keys, none of which calls another of its line; lines of one library may.
 const LIBRARIES: [&[&str]; 5] = [
@@ -33,39 +32,23 @@ const WAITS_FOR_ONE: &str = "net/http.(*Transport).getConn";
 const OPENSSL: &str = "SSL_do_handshake";
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let below = |names: &[&str]| weigh::samples_below(facts, |frame| is_one_of(frame, names));
+    let below = |names: &[&str]| weigh::samples_below(facts, |frame| weigh::is_any(frame, names));
     let [named @ .., openssl] = LIBRARIES.map(below);
     let hits = named.iter().sum::<u64>() + openssl.max(below(&[OPENSSL]));
-    let share = weigh::share(hits, weigh::samples(facts)).min(1.0);
-    if hits < LEAST_SAMPLES || share < LEAST_SHARE {
-        return Vec::new();
-    }
-    let place = place(facts);
-    vec![Finding {
-        severity: weigh::of_work(facts, share),
-        subjects: place.as_ref().map_or_else(Vec::new, weigh::function_subject),
-        place,
-        evidence: vec![part("handshakes_share", share), count("samples", hits)],
-        ..Finding::new(Kind::ConnectionChurn, Cure::KeepConnections, weigh::record_again())
-    }]
+    let finding = Finding::new(Kind::ConnectionChurn, Cure::KeepConnections, weigh::record_again());
+    weigh::taken(facts, hits, ("handshakes_share", LEAST_SHARE), || place(facts), finding).into_iter().collect()
 }
 
 /// Of the functions of the program below which that is done, the one with most samples; else where most goroutines wait
 /// for a connection that another makes for them; else any.
 fn place(facts: &Facts) -> Option<Site> {
-    let shakes = |frame: &Frame| is_one_of(frame, &[OPENSSL]) || LIBRARIES.iter().any(|names| is_one_of(frame, names));
-    let below = |site: &&Site| site.call_path.iter().any(shakes);
-    let sites = || facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(below);
-    let own = sites().filter(|site| site.is_by_program()).max_by_key(|site| site.count);
-    let groups = facts.goroutines.iter().flat_map(|of| &of.doing);
-    let waits = groups.filter(|group| {
+    let shakes =
+        |frame: &Frame| weigh::is_any(frame, &[OPENSSL]) || LIBRARIES.iter().any(|names| weigh::is_any(frame, names));
+    let hottest = weigh::hottest_below(facts, shakes);
+    let waits = facts.goroutines.iter().flat_map(|of| &of.doing).filter(|group| {
         let site = &group.site;
-        site.is_by_program() && site.call_path.iter().any(|frame| is_one_of(frame, &[WAITS_FOR_ONE]))
+        site.is_by_program() && site.call_path.iter().any(|frame| weigh::is_any(frame, &[WAITS_FOR_ONE]))
     });
     let waiting = || waits.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|group| &group.site);
-    own.or_else(waiting).or_else(|| sites().max_by_key(|site| site.count)).cloned()
-}
-
-fn is_one_of(frame: &Frame, names: &[&str]) -> bool {
-    frame.function.as_deref().is_some_and(|function| names.iter().any(|name| weigh::is_function(function, name)))
+    hottest.filter(|site| site.is_by_program()).or_else(waiting).or(hottest).cloned()
 }

@@ -1,7 +1,7 @@
 //! copied-messages: CPU time goes to what threads or processes send each other: it is turned into bytes on one side and
 //! back into objects on the other.
 //!
-//! Signs and thresholds: [`LEAST_SHARE`] of the CPU samples, [`LEAST_SAMPLES`] or more, are below what does that for
+//! Signs and thresholds: [`LEAST_SHARE`] of the CPU samples, a hundred or more, are below what does that for
 //! messages: of Node's workers `node::worker::Message::Serialize` and `Deserialize`; of Python's `multiprocessing` and
 //! executors of processes `ForkingPickler.dumps`, and what receives (`SimpleQueue.get`, `Queue.get`,
 //! `_ConnectionBase.recv`).
@@ -11,15 +11,14 @@
 //!
 //! How it can be wrong: a program that is made to pass large things on does that.
 
-use super::weigh::{self, count, part};
+use super::weigh;
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, Site};
+use crate::facts::Facts;
 use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule { kind: Kind::CopiedMessages, judge, evidence: &["copied_share", "samples"] };
 
 pub(super) const LEAST_SHARE: f64 = 0.4;
-pub(super) const LEAST_SAMPLES: u64 = 100;
 
 /// What does nothing else, and is not called by another of them.
 const OF_NODE: [&str; 2] = ["node::worker::Message::Serialize", "node::worker::Message::Deserialize"];
@@ -32,31 +31,14 @@ const OF_PYTHON: [(&str, &str); 3] = [
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let hits = weigh::samples_below(facts, copies);
-    let share = weigh::share(hits, weigh::samples(facts)).min(1.0);
-    if hits < LEAST_SAMPLES || share < LEAST_SHARE {
-        return Vec::new();
-    }
-    let place = place(facts);
-    vec![Finding {
-        severity: weigh::of_work(facts, share),
-        subjects: place.as_ref().map_or_else(Vec::new, weigh::function_subject),
-        place,
-        evidence: vec![part("copied_share", share), count("samples", hits)],
-        ..Finding::new(Kind::CopiedMessages, Cure::SendLess, weigh::record_again())
-    }]
-}
-
-/// Of the functions of the program below which messages are copied, the one with most samples; else any.
-fn place(facts: &Facts) -> Option<Site> {
-    let below = |site: &&Site| site.call_path.iter().any(copies);
-    let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites).filter(below);
-    sites.max_by_key(|site| (site.is_by_program(), site.count)).cloned()
+    let place = || weigh::hottest_below(facts, copies).cloned();
+    let finding = Finding::new(Kind::CopiedMessages, Cure::SendLess, weigh::record_again());
+    weigh::taken(facts, hits, ("copied_share", LEAST_SHARE), place, finding).into_iter().collect()
 }
 
 fn copies(frame: &Frame) -> bool {
     let Some(function) = frame.function.as_deref() else { return false };
     let file = frame.file.as_deref().unwrap_or(&frame.module);
     let own = function.rsplit('.').next().unwrap_or(function);
-    OF_NODE.iter().any(|name| weigh::is_function(function, name))
-        || OF_PYTHON.iter().any(|(name, ends)| own == *name && file.ends_with(ends))
+    weigh::is_any(frame, &OF_NODE) || OF_PYTHON.iter().any(|(name, ends)| own == *name && file.ends_with(ends))
 }

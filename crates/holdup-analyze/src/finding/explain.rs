@@ -115,11 +115,12 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::KernelLock, Kind::KernelHeavy, always),
     (Kind::KernelLock, Kind::ExcessiveSwitching, always),
     (Kind::KernelLock, Kind::IoBound, costs_more),
-    // Objects are made for each message, and nobody can work while they are.
+    // Each connection takes memory, and the kernel sets it up.
     (Kind::ConnectionChurn, Kind::GarbageCollection, costs_more),
     (Kind::ConnectionChurn, Kind::Allocator, costs_more),
     (Kind::ConnectionChurn, Kind::KernelHeavy, costs_more),
     (Kind::ConnectionChurn, Kind::ExcessiveSwitching, costs_more),
+    // Objects are made for each message, and nobody can work while they are.
     (Kind::CopiedMessages, Kind::GarbageCollection, always),
     (Kind::CopiedMessages, Kind::InterpreterLock, sends_much),
     (Kind::InterpreterLock, Kind::CopiedMessages, sends_little),
@@ -183,9 +184,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Polling, Kind::PingPong, costs_more),
     (Kind::Polling, Kind::ExcessiveSwitching, always),
     (Kind::Polling, Kind::KernelHeavy, always),
-    // One thread that the others wait for.
     // Whoever has a lock stops with it.
     (Kind::SerialPhase, Kind::SleepingHolder, is_of_safepoints),
+    // One thread that the others wait for.
     (Kind::Imbalance, Kind::SerialPhase, does_the_same_work),
     (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
     (Kind::Imbalance, Kind::HotLock, waits_for_its_workers),
@@ -233,12 +234,12 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::InterpreterLock, Kind::PingPong, always),
     (Kind::InterpreterLock, Kind::ThunderingHerd, always),
     (Kind::InterpreterLock, Kind::SlowStage, always),
-    // Whoever asks for a collection has the lock all the while.
-    (Kind::GarbageCollection, Kind::InterpreterLock, is_asked_for),
     (Kind::InterpreterLock, Kind::SerialPhase, always),
     (Kind::InterpreterLock, Kind::Imbalance, always),
     (Kind::InterpreterLock, Kind::Oversubscription, always),
     // Java's machine stops all threads to collect: what they and its own threads then do is the collector's.
+    // Whoever asks for a collection has the interpreter's lock all the while.
+    (Kind::GarbageCollection, Kind::InterpreterLock, is_asked_for),
     (Kind::GarbageCollection, Kind::SerialPhase, is_of_collector),
     (Kind::GarbageCollection, Kind::SlowStage, is_of_collector),
     (Kind::GarbageCollection, Kind::SmallPool, is_of_collector),
@@ -379,15 +380,17 @@ fn holder_does_io(facts: &Facts, sleeper: &Finding, _: &Finding) -> bool {
     })
 }
 
-/// The busiest thread runs what the others run as well: it has more of the same, not something of its own.
+/// The program asks for the collection itself.
 fn is_asked_for(_: &Facts, collection: &Finding, _: &Finding) -> bool {
     collection.cure == Cure::CollectUnasked
 }
 
+/// Threads stop for Java's machine with the lock that others wait for.
 fn is_of_safepoints(_: &Facts, serial: &Finding, holder: &Finding) -> bool {
     serial.cure == Cure::ReachSafepoints && value(serial, "alone_share") >= holder.severity
 }
 
+/// The busiest thread runs what the others run as well: it has more of the same, not something of its own.
 fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
     let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);

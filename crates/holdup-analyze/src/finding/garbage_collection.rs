@@ -55,8 +55,7 @@ struct Collector {
 impl Collector {
     /// Whether a frame is of one of these functions of it.
     fn has(&self, functions: &[&str], frame: &Frame) -> bool {
-        let is_one = |name: &str| functions.iter().any(|start| weigh::is_function(name, start));
-        frame.module.contains(self.module) && frame.function.as_deref().is_some_and(is_one)
+        frame.module.contains(self.module) && weigh::is_any(frame, functions)
     }
 }
 

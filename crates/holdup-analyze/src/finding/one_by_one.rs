@@ -6,7 +6,7 @@
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind};
-use crate::facts::{Facts, LockFacts, Primitive};
+use crate::facts::{Facts, LockFacts, Primitive, ThreadFacts};
 use crate::spans::time_by_count;
 
 pub(super) const LEAST_TURNS: u64 = 50;
@@ -45,5 +45,5 @@ fn turns(facts: &Facts, lock: &LockFacts) -> Vec<u64> {
     let threads = facts.threads.iter().filter(|thread| {
         thread.pid == lock.pid && thread.exited && thread.born_ns > facts.start_ns && is_turn(thread.life_ns())
     });
-    time_by_count(threads.map(|thread| (thread.born_ns, thread.ended_ns)))
+    time_by_count(threads.map(ThreadFacts::life))
 }

@@ -95,7 +95,7 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
 fn at_once(facts: &Facts, lock: &LockFacts) -> u64 {
     let waiters: FxHashSet<Tid> = lock.waiters.iter().map(|(tid, _)| *tid).collect();
     let threads = facts.threads.iter().filter(|thread| waiters.contains(&thread.tid));
-    most_at_once(threads.map(|thread| (thread.born_ns, thread.ended_ns)))
+    most_at_once(threads.map(ThreadFacts::life))
 }
 
 /// OpenMP's threads are told by a variable how many they are.
@@ -176,7 +176,7 @@ fn finding(facts: &Facts, process: &ProcessFacts, cpus: usize) -> Finding {
     let preemptions: u64 = runnable_threads(facts, process).map(|thread| weigh::preempted(thread).count).sum();
     let cost = cost_share(facts, process);
     // Those that there are at a time: they may be made anew for each piece of work.
-    let lives = runnable_threads(facts, process).map(|thread| (thread.born_ns, thread.ended_ns));
+    let lives = runnable_threads(facts, process).map(ThreadFacts::life);
     Finding {
         kind: Kind::Oversubscription,
         bound: None,

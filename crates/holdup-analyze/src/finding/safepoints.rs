@@ -4,21 +4,22 @@
 //! The machine's thread sleeps until all have stopped for [`LEAST_SHARE`] of the recording, and one thread that runs
 //! code of Java runs or could run for [`LEAST_RAN`] of that.
 
+use super::runtime;
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind};
-use crate::facts::{Facts, ThreadFacts};
+use crate::facts::Facts;
 use holdup_trace::Tid;
 
 pub(super) const LEAST_SHARE: f64 = 0.1;
 pub(super) const LEAST_RAN: f64 = 0.5;
-/// Threads of the machine itself go on while others stop.
-const OF_MACHINE: [&str; 7] = ["C1 Comp", "C2 Comp", "GC Thread", "G1 ", "VM ", "ParGC", "Concurrent "];
 
 /// The thread that the others wait for.
 pub(super) fn finding(facts: &Facts) -> Option<Finding> {
     let waits = facts.safepoints.as_ref()?;
+    // Threads of the machine itself go on while others stop.
+    let of_machine = |name: &str| runtime::is_of_java(name) || runtime::collects(name);
     let of_java = |(tid, ns): &(Tid, u64)| {
-        let thread = facts.thread(*tid).filter(|thread| !is_of_machine(thread))?;
+        let thread = facts.thread(*tid).filter(|thread| !of_machine(&thread.name))?;
         Some((thread, *ns))
     };
     let (thread, ran_ns) = waits.ran.iter().find_map(of_java)?;
@@ -39,10 +40,6 @@ pub(super) fn finding(facts: &Facts) -> Option<Finding> {
             weigh::try_with("--env JAVA_TOOL_OPTIONS=-XX:+UseCountedLoopSafepoints"),
         )
     })
-}
-
-fn is_of_machine(thread: &ThreadFacts) -> bool {
-    OF_MACHINE.iter().any(|start| thread.name.starts_with(start))
 }
 
 /// Whether a thread is the one that waits until others have stopped: it sleeps for that, and does not poll.

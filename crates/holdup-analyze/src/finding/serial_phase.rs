@@ -141,7 +141,7 @@ fn forked(facts: &Facts) -> Option<Finding> {
         && !ping_pong::takes_turns(facts, thread.tid)
         && weigh::share(helpers_ns, weigh::cpu_ns(facts)) >= LEAST_FORKED;
     // Those that there are at a time: each round of work may have threads of its own.
-    let lives = facts.threads.iter().filter(helps).map(|other| (other.born_ns, other.ended_ns));
+    let lives = facts.threads.iter().filter(helps).map(ThreadFacts::life);
     let waiters = most_at_once(lives);
     is_serial.then(|| Finding {
         subjects: vec![weigh::thread_subject(facts, thread.tid)],

@@ -132,9 +132,7 @@ fn reading(facts: &Facts) -> f64 {
 
 /// Samples in a function and in what it calls.
 fn below(facts: &Facts, name: &str) -> u64 {
-    weigh::samples_below(facts, |frame| {
-        frame.function.as_deref().is_some_and(|function| weigh::is_function(function, name))
-    })
+    weigh::samples_below(facts, |frame| weigh::is_any(frame, &[name]))
 }
 
 /// Processes that began and ended within the recording.

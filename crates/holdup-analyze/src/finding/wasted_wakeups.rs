@@ -68,7 +68,7 @@ pub(super) fn refused_lock(facts: &Facts) -> Option<Finding> {
     let place = lock.wait_sites.first().or(lock.wake_sites.first()).cloned().or_else(|| place(facts, None));
     Some(Finding {
         severity: cpu_share(facts, calls),
-        bound: place.as_ref().map(|place| 1.0 / (1.0 - share_of_taking(facts, place)).max(f64::MIN_POSITIVE)),
+        bound: place.as_ref().and_then(|place| share_of_taking(facts, place)).map(|share| 1.0 / (1.0 - share)),
         subjects: vec![weigh::lock_subject(number, lock)],
         place,
         evidence: vec![
@@ -83,16 +83,11 @@ pub(super) fn refused_lock(facts: &Facts) -> Option<Finding> {
 
 /// What the program's function calls there takes the lock, and waits for its word in the caches: so much of the CPU
 /// time.
-fn share_of_taking(facts: &Facts, place: &Site) -> f64 {
-    let by_program = place.call_path.iter().position(|frame| frame.role == Role::Program);
-    let called = by_program.and_then(|at| place.call_path[..at].last());
-    let of_called = |called: &Frame| {
-        let is = |frame: &Frame| {
-            frame.function.is_some() && (&frame.function, &frame.module) == (&called.function, &called.module)
-        };
-        weigh::share(weigh::samples_below(facts, is), weigh::samples(facts)).min(1.0)
-    };
-    called.map_or(0.0, of_called)
+fn share_of_taking(facts: &Facts, place: &Site) -> Option<f64> {
+    let by_program = place.call_path.iter().position(|frame| frame.role == Role::Program)?;
+    let called = place.call_path[..by_program].last().filter(|frame| frame.function.is_some())?;
+    let is_called = |frame: &Frame| (&frame.function, &frame.module) == (&called.function, &called.module);
+    Some(weigh::share(weigh::samples_below(facts, is_called), weigh::samples(facts)).min(1.0))
 }
 
 /// Where the calls are made. Those that do nothing are counted without their call paths, so it is where the lock is

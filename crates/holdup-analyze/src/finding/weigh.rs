@@ -175,6 +175,40 @@ pub(super) fn is_function(name: &str, start: &str) -> bool {
     name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['(', '<', '.', ' ']))
 }
 
+/// Whether a frame is of one of these functions.
+pub(super) fn is_any(frame: &Frame, functions: &[&str]) -> bool {
+    frame.function.as_deref().is_some_and(|name| functions.iter().any(|start| is_function(name, start)))
+}
+
+/// Of the functions of the program below which such a function was sampled, the one with most samples; else any.
+pub(super) fn hottest_below(facts: &Facts, is: impl Fn(&Frame) -> bool) -> Option<&Site> {
+    let sites = facts.threads.iter().flat_map(|thread| &thread.hot_sites);
+    let below = sites.filter(|site| site.call_path.iter().any(&is));
+    below.max_by_key(|site| (site.is_by_program(), site.count))
+}
+
+/// A finding about what takes so many of the CPU samples, if these are a hundred and the share is enough.
+pub(super) fn taken(
+    facts: &Facts,
+    hits: u64,
+    (name, least): (&'static str, f64),
+    place: impl FnOnce() -> Option<Site>,
+    finding: Finding,
+) -> Option<Finding> {
+    const LEAST_HITS: u64 = 100;
+    let share = share(hits, samples(facts)).min(1.0);
+    (hits >= LEAST_HITS && share >= least).then(|| {
+        let place = place();
+        Finding {
+            severity: of_work(facts, share),
+            subjects: place.as_ref().map_or_else(Vec::new, function_subject),
+            place,
+            evidence: vec![part(name, share), count("samples", hits)],
+            ..finding
+        }
+    })
+}
+
 /// The part of the samples in such functions, where they do not spin. All of too few.
 fn share_in(facts: &Facts, is: impl Fn(&Frame) -> bool) -> f64 {
     let all = samples(facts);

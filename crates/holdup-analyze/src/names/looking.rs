@@ -98,6 +98,9 @@ pub(crate) enum Between {
 
 /// What the loop does that the call which returns to this address is in, if it is in one and the code tells.
 pub(super) fn between_sleeps(binary: &Binary<'_>, returns_to: u64) -> Option<Between> {
+    if binary.machine() != Machine::X86_64 {
+        return None;
+    }
     let Some(path) = Search::of(binary, returns_to, true) else {
         return hands_on(binary, returns_to).then_some(Between::HandsOn);
     };
@@ -120,14 +123,9 @@ fn hands_on(binary: &Binary<'_>, returns_to: u64) -> bool {
         if !seen.insert(ip) {
             continue;
         }
-        let bytes = binary.bytes_at(ip, LONGEST).filter(|_| seen.len() <= MOST_STEPS);
-        let Some(instruction) = bytes.map(|bytes| Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode())
-        else {
-            return false;
-        };
+        let Some(instruction) = instruction_at(binary, ip).filter(|_| seen.len() <= MOST_STEPS) else { return false };
         let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
         match instruction.flow_control() {
-            _ if instruction.is_invalid() => return false,
             FlowControl::Next => open.push(next),
             FlowControl::ConditionalBranch => open.extend([next, target]),
             FlowControl::UnconditionalBranch => open.push(target),
@@ -144,6 +142,12 @@ fn hands_on(binary: &Binary<'_>, returns_to: u64) -> bool {
         }
     }
     sends
+}
+
+fn instruction_at(binary: &Binary<'_>, ip: u64) -> Option<Instruction> {
+    let bytes = binary.bytes_at(ip, LONGEST)?;
+    let instruction = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode();
+    (!instruction.is_invalid()).then_some(instruction)
 }
 
 /// The function that is called, by its name.
@@ -256,7 +260,7 @@ enum Then {
 impl Step {
     /// Nothing, where it changes what others may see or leads out of what can be followed.
     fn at(binary: &Binary<'_>, ip: u64, around_call: bool) -> Option<Step> {
-        let instruction = Decoder::with_ip(64, binary.bytes_at(ip, LONGEST)?, ip, DecoderOptions::NONE).decode();
+        let instruction = instruction_at(binary, ip)?;
         let info = InstructionInfoFactory::new().info(&instruction).clone();
         let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
         // What is put on the stack is carried from round to round.
@@ -266,7 +270,6 @@ impl Step {
         };
         let (mut asks, mut why) = (None, false);
         let then = match instruction.flow_control() {
-            _ if instruction.is_invalid() => return None,
             FlowControl::Next
                 if info.used_memory().iter().any(|memory| writes(memory.access()) && !may_write(memory)) =>
             {

@@ -124,8 +124,7 @@ impl<'a> Line<'a> {
     /// The names that it gives values to.
     fn assigned(&self) -> Option<impl Iterator<Item = &'a str> + use<'a>> {
         let (names, _) = self.words.split_once(" = ")?;
-        let mut all = names.split(", ");
-        all.clone().all(is_name).then(|| std::iter::from_fn(move || all.next()))
+        names.split(", ").all(is_name).then(|| names.split(", "))
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Resolver<'s, 'a> {
     strings: FxHashSet<Arc<str>>,
     /// What was found at sampled instructions, by (file, address in it).
     inspected: FxHashMap<(FileId, u64), Option<Found>>,
+    /// By the call that sleeps: its process, its file, and where in that, or the line of a script.
+    between_sleeps: FxHashMap<(SpaceId, Arc<str>, u64), Option<Between>>,
     /// Operands of the instructions around sampled addresses, with how far their binary has moved.
     operands: FxHashMap<(SpaceId, u64), Placed>,
     generated: FxHashMap<SpaceId, Generated>,
@@ -185,6 +187,7 @@ impl<'s, 'a> Resolver<'s, 'a> {
             frames: FxHashMap::default(),
             strings: FxHashSet::default(),
             inspected: FxHashMap::default(),
+            between_sleeps: FxHashMap::default(),
             operands: FxHashMap::default(),
             generated: FxHashMap::default(),
             seen_ns: None,
@@ -313,6 +316,18 @@ impl<'s, 'a> Resolver<'s, 'a> {
     pub(crate) fn between_sleeps(&mut self, space: SpaceId, call_path: &[Frame]) -> Option<Between> {
         let own = call_path.iter().position(|frame| frame.role == Role::Program).filter(|at| *at > 0);
         let frame = own.map(|at| &call_path[at])?;
+        // Many threads sleep in the same place.
+        let line = frame.line.filter(|_| interpreted::is_script(frame));
+        let key = (space, frame.module.clone(), line.map_or(frame.offset, u64::from));
+        if let Some(known) = self.between_sleeps.get(&key) {
+            return *known;
+        }
+        let found = self.inspect_between_sleeps(space, frame);
+        self.between_sleeps.insert(key, found);
+        found
+    }
+
+    fn inspect_between_sleeps(&mut self, space: SpaceId, frame: &Frame) -> Option<Between> {
         if interpreted::is_script(frame) {
             let text = self.modules.file(&frame.module, None).filter(|text| text.len() <= MOST_TEXT)?;
             let text = std::str::from_utf8(text).ok()?;
