@@ -1,6 +1,6 @@
 //! The small workloads: empty, counter, free-list and thread-id are one loop around different sections.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::context::{Context, Lost, equal, lost_extra, work};
@@ -240,6 +240,8 @@ struct Around<L, S> {
     section: S,
     /// The data's word at the start of a phase.
     first: u64,
+    /// Threads whose check is not done.
+    probing: AtomicU32,
     /// What the measured phase lost.
     lost_updates: AtomicU64,
 }
@@ -259,11 +261,12 @@ struct General {
 /// The workload of the cell.
 pub fn build<'a, L: BenchLock + 'a>(context: &Context<'_>) -> Result<Box<dyn Task + 'a>, Failure> {
     let loops = Loops::<L>::new(context)?;
+    let threads = context.spec.threads;
     Ok(match context.spec.workload {
-        Workload::Counter => Around::boxed(loops, Counter),
-        Workload::ThreadId => Around::boxed(loops, ThreadId),
-        Workload::FreeList => Around::boxed(loops, FreeList::new(context.spec.threads)),
-        _ => Around::boxed(loops, Empty),
+        Workload::Counter => Around::boxed(loops, Counter, threads),
+        Workload::ThreadId => Around::boxed(loops, ThreadId, threads),
+        Workload::FreeList => Around::boxed(loops, FreeList::new(threads), threads),
+        _ => Around::boxed(loops, Empty, threads),
     })
 }
 
@@ -383,11 +386,31 @@ impl<L: BenchLock> Loops<L> {
 }
 
 impl<'a, L: BenchLock + 'a, S: Workable + 'a> Around<L, S> {
-    fn boxed(loops: Loops<L>, section: S) -> Box<dyn Task + 'a> {
+    fn boxed(loops: Loops<L>, section: S, threads: u32) -> Box<dyn Task + 'a> {
         let data = loops.locks[0].data();
         section.reset(data);
         let first = data.word.load(Relaxed);
-        Box::new(Around { loops, section, first, lost_updates: AtomicU64::new(0) })
+        let probing = AtomicU32::new(threads);
+        Box::new(Around { loops, section, first, probing, lost_updates: AtomicU64::new(0) })
+    }
+}
+
+impl<L: BenchLock, S: Workable> Around<L, S> {
+    /// Goes on until every thread has done its operations: one that ran before the others woke would prove nothing.
+    fn probe(&self, own: &mut Own, me: &mut Member<'_>) {
+        let mut done = Tally::default();
+        loop {
+            self.loops.general(AnySection::Probe, own, me);
+            done.ops += me.tally.ops;
+            done.acquisitions += me.tally.acquisitions;
+            if done.ops == me.limit {
+                self.probing.fetch_sub(1, Relaxed);
+            }
+            if self.probing.load(Relaxed) == 0 || me.stopped() {
+                break;
+            }
+        }
+        me.tally = done;
     }
 }
 
@@ -395,11 +418,11 @@ impl<L: BenchLock, S: Workable> Task for Around<L, S> {
     fn run(&self, me: &mut Member<'_>) {
         let mut own = Own { id: me.index as u64 + 1, ..Own::default() };
         let loops = &self.loops;
-        let probing = me.phase == PhaseKind::Check;
-        // A wrapped lock is always taken more than once: the plain loop is not compiled for it.
-        if L::WRAPPED || probing || !loops.plain {
-            let section = if probing { AnySection::Probe } else { self.section.any() };
-            loops.general(section, &mut own, me);
+        if me.phase == PhaseKind::Check {
+            self.probe(&mut own, me);
+        } else if L::WRAPPED || !loops.plain {
+            // A wrapped lock is always taken more than once: the plain loop is not compiled for it.
+            loops.general(self.section.any(), &mut own, me);
         } else if loops.tries {
             loops.trying(self.section.any(), &mut own, me);
         } else if loops.hold == Draw::None && loops.gap == Draw::None {
