@@ -318,8 +318,8 @@ fn ci() -> Result<(), String> {
     wine::ci()
 }
 
-/// A cargo whose compiler is Clippy's, for our own crates: they are linted while they are built for their tests, in place
-/// of once more. So does `cargo clippy`, which only checks.
+/// A cargo whose compiler is Clippy's, for our own crates: they are linted while they are built for their tests, in
+/// place of once more. So does `cargo clippy`, which only checks.
 fn linted(args: &[&str]) -> Step {
     // Built once: what a second build would reuse is disk for nothing.
     let once = ("CARGO_INCREMENTAL", "0");
