@@ -9,6 +9,10 @@
 //! - on average more of them want to run than they may at once, and CPUs that they may not use are not taken by the
 //!   program's other threads.
 //!
+//! Or, of Go, whose runtime lets only so many goroutines run at once (GOMAXPROCS): on average over at least
+//! [`LEAST_LOOKS`] looks, as good as a whole number of them run ([`MOST_OFF`]), fewer than there are CPUs; at least
+//! [`LEAST_RUNNABLE`] more could, and there are CPUs left.
+//!
 //! The severity is what would go if they had the CPUs that are left, as far as they want them. The place is where these
 //! threads run most.
 //!
@@ -19,18 +23,22 @@ use std::collections::BTreeMap;
 
 use holdup_trace::Pid;
 
-use super::weigh::{self, US, count, part};
+use super::weigh::{self, US, count, part, ratio};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, ThreadFacts};
+use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineState, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::CpuAffinity,
     judge,
-    evidence: &["delay_share", "hungry_threads", "allowed_cpus", "first_cpu", "cpus"],
+    evidence: &["delay_share", "hungry_threads", "allowed_cpus", "first_cpu", "cpus", "runnable_goroutines"],
 };
 
 pub(super) const LEAST_DELAY: f64 = 0.1;
 pub(super) const LEAST_WAIT_NS: u64 = 200 * US;
+
+pub(super) const LEAST_LOOKS: u64 = 20;
+pub(super) const MOST_OFF: f64 = 0.1;
+pub(super) const LEAST_RUNNABLE: f64 = 0.5;
 
 /// A process and a set of CPUs: how many and the first.
 type Set = (Pid, u32, u32);
@@ -46,7 +54,34 @@ fn judge(facts: &Facts) -> Vec<Finding> {
             sets.entry((thread.pid, last.allowed_cpus, last.first_cpu)).or_default().push(thread);
         }
     }
-    sets.iter().filter_map(|(set, threads)| of_set(facts, *set, threads, cpus)).collect()
+    let of_sets = sets.iter().filter_map(|(set, threads)| of_set(facts, *set, threads, cpus));
+    of_sets.chain(facts.goroutines.iter().filter_map(|of| of_go(facts, of, cpus))).collect()
+}
+
+/// Goroutines that wait for a place among those that Go lets run at once.
+fn of_go(facts: &Facts, of: &GoroutineFacts, cpus: u32) -> Option<Finding> {
+    let groups = |state| of.doing.iter().filter(move |group| group.state == state);
+    let mean = |state| groups(state).map(|group| group.mean).sum::<f64>();
+    let (running, runnable) = (mean(GoroutineState::Running), mean(GoroutineState::Runnable));
+    let allowed = running.round();
+    let room = allowed + runnable.min(weigh::idle(facts) * f64::from(cpus));
+    let process = facts.processes.iter().find(|process| process.pid == of.pid)?;
+    let are_confined = of.looks >= LEAST_LOOKS
+        && (1.0..f64::from(cpus)).contains(&allowed)
+        && (running - allowed).abs() <= MOST_OFF
+        && runnable >= LEAST_RUNNABLE;
+    let most = |one: &&GoroutineGroup, other: &&GoroutineGroup| one.mean.total_cmp(&other.mean);
+    are_confined.then(|| Finding {
+        severity: 1.0 - allowed / room,
+        subjects: vec![weigh::process_subject(process)],
+        place: groups(GoroutineState::Runnable).max_by(most).map(|group| group.site.clone()),
+        evidence: vec![
+            ratio("runnable_goroutines", runnable),
+            count("allowed_cpus", allowed as u64),
+            count("cpus", u64::from(cpus)),
+        ],
+        ..Finding::new(Kind::CpuAffinity, Cure::RaiseGomaxprocs, weigh::record_again())
+    })
 }
 
 fn of_set(facts: &Facts, (pid, allowed, first): Set, threads: &[&ThreadFacts], cpus: u32) -> Option<Finding> {

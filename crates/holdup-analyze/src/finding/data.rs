@@ -291,6 +291,8 @@ pub enum Cure {
     LargerTasks,
     /// More to do for each thread in a round.
     LongerRounds,
+    /// A share of the connections for each thread that waits for them.
+    SpreadEvents,
     /// Let goroutines sleep until there is something.
     BlockInsteadOfLooking,
     /// Processes, or work that runs outside the interpreter.
@@ -309,6 +311,8 @@ pub enum Cure {
     KeepProcesses,
     /// Let threads run on more CPUs.
     WidenAffinity,
+    /// Let Go run on more CPUs at once.
+    RaiseGomaxprocs,
     /// Conditions of their own for different waiters, or wakes for all.
     WakeWhoCanGoOn,
     /// Do not wait for more where nobody can send it.

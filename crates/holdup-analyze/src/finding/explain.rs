@@ -319,10 +319,11 @@ fn moves_little(facts: &Facts, kernel: &Finding, stage: &Finding) -> bool {
 }
 
 /// One thread alone waits for the busiest of several that share the work: for them to be done. Or the stage is the one
-/// goroutine of several to which nearly all is sent.
+/// goroutine of several to which nearly all is sent, or the one thread of several that has all events.
 fn is_share(_: &Facts, imbalance: &Finding, stage: &Finding) -> bool {
     let is_sent_all = value(imbalance, "idle_goroutines") > 0.0;
-    is_sent_all || threads_of(imbalance).eq(threads_of(stage)) && value(stage, "waiters") <= 1.0
+    let has_all = value(imbalance, "idle_threads") > 0.0;
+    is_sent_all || threads_of(imbalance).eq(threads_of(stage)) && (has_all || value(stage, "waiters") <= 1.0)
 }
 
 fn is_no_share(facts: &Facts, stage: &Finding, imbalance: &Finding) -> bool {

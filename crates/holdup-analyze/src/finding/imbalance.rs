@@ -33,6 +33,11 @@
 //! them wait for each other, less what one does between parallel regions and what they lost without a CPU, is at least
 //! [`regions::LEAST_LOST`] of their time.
 //!
+//! Or, where the others wait for nothing but work: one has or wants a CPU for [`has_all::LEAST_BUSY`] of the recording,
+//! and those that wait for events (epoll, poll, select, accept) in the function where it waits for them, or that it
+//! works below, do so for [`has_all::LEAST_IDLE`] of their lives and have [`has_all::MOST_OF_OTHERS`] of the CPU time
+//! of all. They may be processes of one name.
+//!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim. But of at least three
 //! goroutines that began together with one function, the last may be alone at a fifth of the looks or more, while
 //! somebody waits for a wait group.
@@ -47,7 +52,7 @@ use holdup_trace::Tid;
 use super::alone::{self, Alone};
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use super::{goroutines, regions, runtime};
+use super::{goroutines, has_all, regions, runtime};
 use crate::facts::{AccountState, Facts, Holder, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -65,6 +70,8 @@ pub(super) const RULE: Rule = Rule {
         "goroutines",
         "sending_share",
         "idle_goroutines",
+        "busy_share",
+        "idle_threads",
     ],
 };
 
@@ -137,6 +144,9 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if findings.is_empty() {
         let tails = Tails::of(facts);
         findings.extend(tails.and_then(|tails| in_waves(facts, &tails).or_else(|| in_rounds(facts, &tails))));
+    }
+    if findings.is_empty() {
+        findings.extend(has_all::finding(facts));
     }
     findings
 }

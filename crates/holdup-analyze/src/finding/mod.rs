@@ -16,6 +16,7 @@ mod explain;
 mod garbage_collection;
 mod go_scheduler;
 mod goroutines;
+mod has_all;
 mod hot_atomic;
 mod hot_line;
 mod hot_lock;

@@ -491,3 +491,50 @@ fn connections_that_are_made_anew_at_the_thresholds() {
     nameless.symbols = vec![below("SSL_do_handshake", 100)];
     assert_eq!(judge(Kind::ConnectionChurn, &nameless).len(), 1, "the library's own functions have no names");
 }
+
+/// Four threads wait for connections in one loop, and the first of them is busy for 85% of the second.
+pub(super) fn with_all() -> Facts {
+    let mut facts = quiet(4);
+    let waits = || Site {
+        call_path: vec![Frame::named("epoll_wait", Role::Runtime), Frame::named("serve", Role::Program)],
+        ..site("serve")
+    };
+    facts.threads[0].on_cpu_ns = 850 * MS;
+    facts.threads[0].account.ns[AccountState::Running as usize] = 850 * MS;
+    facts.threads[0].hot_sites = vec![Site {
+        call_path: vec![Frame::named("answer", Role::Program), Frame::named("serve", Role::Program)],
+        ..site("answer")
+    }];
+    for thread in &mut facts.threads[1..] {
+        thread.account.ns[AccountState::Work as usize] = 900 * MS;
+        thread.off_sites = vec![waits()];
+    }
+    facts
+}
+
+#[test]
+fn one_that_has_all_events_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Imbalance,
+        with_all,
+        &[
+            ("it is less busy", |facts| {
+                facts.threads[0].account.ns[AccountState::Running as usize] -= 10 * MS;
+            }),
+            ("another has some", |facts| facts.threads[3].on_cpu_ns = 100 * MS),
+            ("it is alone", |facts| facts.threads.truncate(1)),
+            ("the others do something else", |facts| {
+                facts.threads[1..].iter_mut().for_each(|thread| thread.off_sites = vec![site("serve")]);
+            }),
+            ("it does something else", |facts| facts.threads[0].hot_sites = vec![site("compute")]),
+            ("the others were there for less time", |facts| {
+                facts.threads[1..].iter_mut().for_each(|thread| thread.born_ns += 600 * MS);
+            }),
+        ],
+    );
+    let found = &judge(Kind::Imbalance, &with_all())[0];
+    assert_eq!((found.cure, found.severity), (Cure::SpreadEvents, 0.85 * 0.75), "each of four CPUs has a quarter");
+    let mut facts = with_all();
+    facts.threads[1..].iter_mut().for_each(|thread| thread.account = Account::default());
+    assert!(judge(Kind::Imbalance, &facts).is_empty(), "the others do not wait for events");
+}

@@ -31,7 +31,7 @@ use crate::facts::{
 };
 use crate::names::{Frame, GENERATED, Role};
 use crowds::{crowd, herd, monitor_herd, wasted};
-use division::{alone, connecting, copying, goroutines, one_by_one, rounds, uneven};
+use division::{alone, connecting, copying, goroutines, one_by_one, rounds, uneven, with_all};
 use languages::{collecting, event_loop, interpreted, stopped, stopping};
 use locks::{all_kept_out, behind, by_the_clock, convoy, hot, inverted, passed_lock, refused, sleeper, starving};
 use looks::{looking_for_long, looking_goroutines, polling, polling_in_a_chain};
@@ -40,7 +40,7 @@ use pipelines::stage;
 use pools::{borrowing, by_turns, pool, queued_tasks};
 use spinning::{atomic, fought_over, kernel, kernel_locked, spinning, yielding, yielding_goroutine};
 use standstill::{deadlocked, lingering, missed, standing, starved, stuck};
-use starts::{churning, confined, programs_started};
+use starts::{churning, confined, of_two_cpus, programs_started};
 use switching::{handing_over, pair, switching, turns};
 
 const PID: u32 = 100;
@@ -190,6 +190,7 @@ const BASES: &[Base] = &[
     (Kind::HotLock, passed_lock),
     (Kind::KernelHeavy, kernel),
     (Kind::WastedWakeups, wasted),
+    (Kind::Imbalance, with_all),
     (Kind::Imbalance, uneven),
     (Kind::Imbalance, rounds),
     (Kind::PriorityInversion, inverted),
@@ -224,6 +225,7 @@ const BASES: &[Base] = &[
     (Kind::SerialPhase, stopping),
     (Kind::Starvation, all_kept_out),
     (Kind::CpuAffinity, confined),
+    (Kind::CpuAffinity, of_two_cpus),
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),
     (Kind::CopiedMessages, copying),

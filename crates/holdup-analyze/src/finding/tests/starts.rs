@@ -178,6 +178,39 @@ pub(super) fn confined() -> Facts {
     facts
 }
 
+/// Two of four CPUs are all that Go uses, and three more goroutines could run.
+pub(super) fn of_two_cpus() -> Facts {
+    let mut facts = quiet(4);
+    busy(&mut facts, 650 * MS);
+    let group = |state, mean| GoroutineGroup { state, mean, site: site("digest"), ..GoroutineGroup::default() };
+    facts.goroutines = vec![GoroutineFacts {
+        pid: Pid(PID),
+        looks: 20,
+        doing: vec![group(GoroutineState::Runnable, 3.0), group(GoroutineState::Running, 1.91)],
+        ..GoroutineFacts::default()
+    }];
+    facts
+}
+
+#[test]
+fn few_cpus_for_goroutines_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::CpuAffinity,
+        of_two_cpus,
+        &[
+            ("they were seldom looked at", |facts| facts.goroutines[0].looks = 19),
+            ("now more run, now fewer", |facts| facts.goroutines[0].doing[1].mean = 1.89),
+            ("all CPUs are used", |facts| facts.goroutines[0].doing[1].mean = 4.0),
+            ("none runs", |facts| facts.goroutines[0].doing[1].mean = 0.0),
+            ("hardly any other could", |facts| facts.goroutines[0].doing[0].mean = 0.49),
+        ],
+    );
+    let found = &judge(Kind::CpuAffinity, &of_two_cpus())[0];
+    let gained = (4.0 - 1.95) / (2.0 + 4.0 - 1.95);
+    assert!((found.severity - gained).abs() < 1e-9, "{} of what is left", found.severity);
+    assert_eq!(found.cure, Cure::RaiseGomaxprocs);
+}
+
 #[test]
 fn cpu_affinity_at_its_thresholds() {
     holds_at_its_thresholds(

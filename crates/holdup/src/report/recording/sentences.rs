@@ -233,6 +233,15 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             value(finding, "alone_share").map(number::percent).unwrap_or_default(),
             under(finding)
         ),
+        Kind::Imbalance if value(finding, "idle_threads").is_some() => format!(
+            "One of several that wait for events has them all: {subject} is busy for {} of the time, {} idle{}.",
+            value(finding, "busy_share").map(number::percent).unwrap_or_default(),
+            match value(finding, "idle_threads") {
+                Some(1.0) => "the other is".to_owned(),
+                _ => format!("{} are", others(finding, "idle_threads", "other")),
+            },
+            under(finding)
+        ),
         Kind::Imbalance if value(finding, "tail_share").is_some() => format!(
             "The work is uneven: {subject} hands it to {} and waits for the last, {} times a second; for {} of the time \
              one of them goes on alone{}.",
@@ -441,6 +450,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
         Kind::ConnectionChurn => format!(
             "{} of the CPU time goes to making encrypted connections anew{}.",
             value(finding, "handshakes_share").map(number::percent).unwrap_or(much),
+            under(finding)
+        ),
+        Kind::CpuAffinity if finding.cure == Cure::RaiseGomaxprocs => format!(
+            "Go runs goroutines of {subject} on {} at a time, while {} more could run and CPUs are free{}.",
+            others(finding, "allowed_cpus", "CPU"),
+            value(finding, "runnable_goroutines").map(number::ratio).unwrap_or_default(),
             under(finding)
         ),
         Kind::CpuAffinity => format!(
@@ -1014,6 +1029,10 @@ fn cure(cure: Cure) -> &'static str {
             "Give each thread a file, pipe or socket of its own, move more with each call, or let one thread do it for \
              all."
         }
+        Cure::RaiseGomaxprocs => {
+            "Let Go use more CPUs at once: GOMAXPROCS in the environment or runtime.GOMAXPROCS in the program, or the limit \
+             of the container, from which Go 1.25 and later take it."
+        }
         Cure::WidenAffinity => {
             "Let these threads run on all CPUs: threads inherit the set of the thread that makes them, so give one its \
              own CPU after it has made the others (sched_setaffinity, pthread_setaffinity_np, taskset, a cpuset)."
@@ -1051,6 +1070,10 @@ fn cure(cure: Cure) -> &'static str {
         }
         Cure::LongerRounds => {
             "Give each thread more to do in a round, or let it go on to the next before the others are through."
+        }
+        Cure::SpreadEvents => {
+            "Give each of them its share of the connections: hand new ones out in turn, or give each a listening socket of \
+             its own (SO_REUSEPORT); one connection that has all the load needs a second."
         }
         Cure::BlockInsteadOfLooking => {
             "Let the goroutine sleep until there is something: a select without default, a channel or a sync.Cond in \

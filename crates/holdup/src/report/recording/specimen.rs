@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 51] = [
+    const CURES: [Cure; 53] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -288,6 +288,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::SendLess,
         Cure::LargerTasks,
         Cure::LongerRounds,
+        Cure::SpreadEvents,
         Cure::BlockInsteadOfLooking,
         Cure::LeaveInterpreter,
         Cure::LessGarbage,
@@ -297,6 +298,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::KeepThreads,
         Cure::KeepProcesses,
         Cure::WidenAffinity,
+        Cure::RaiseGomaxprocs,
         Cure::WakeWhoCanGoOn,
         Cure::TakeWhatIsThere,
         Cure::CallAsynchronously,
