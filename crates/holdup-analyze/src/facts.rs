@@ -1093,6 +1093,12 @@ impl Site {
         crate::names::leads_through(&self.call_path, |name| name == "ProcSleep")
     }
 
+    /// Whether a connection is waited for here, to be let in by the other end.
+    pub fn connects(&self) -> bool {
+        const CALLS: [&str; 4] = ["connect", "__connect", "__libc_connect", "__sys_connect"];
+        crate::names::leads_through(&self.call_path, |name| CALLS.contains(&name))
+    }
+
     /// Whether that is a frame of the program.
     pub(crate) fn is_by_program(&self) -> bool {
         self.caller().is_some_and(|frame| frame.role == Role::Program)

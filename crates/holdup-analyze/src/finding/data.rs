@@ -289,6 +289,8 @@ pub enum Cure {
     SendLess,
     /// More in each task for another process.
     LargerTasks,
+    /// More in each task of a queue.
+    HandOverMore,
     /// More to do for each thread in a round.
     LongerRounds,
     /// A share of the connections for each thread that waits for them.

@@ -13,6 +13,9 @@
 //! Or threads wait for the lock of a database file by sleeping and looking again, as SQLite does: at least
 //! [`LEAST_POLLERS`] of them, as long as waits for other locks.
 //!
+//! Of a lock that is taken in a function where threads wait for a condition, too, and that they wait for, or pass on
+//! too late, thousands of times a second, tasks of a queue are too small: the cure says so.
+//!
 //! The finding says what holders did meanwhile: if they ran, the section is too long or too popular; if not, another
 //! kind (sleeping-holder, priority-inversion) tells more and is reported in place of this one. So is lock-convoy.
 //!
@@ -20,8 +23,8 @@
 //! if those who wake also wait. Time that threads spin before they sleep is not part of the waits: see spin-waste.
 
 use super::weigh::{self, MS, US, count, ns, part, rate};
-use super::{Cure, Finding, Kind, Rule, goroutines, hot_atomic, wasted_wakeups};
-use crate::facts::{Facts, LockFacts, LockNumber, Site, ThreadFacts};
+use super::{Cure, Finding, Kind, Rule, alone, goroutines, hot_atomic, wasted_wakeups};
+use crate::facts::{Facts, LockFacts, LockNumber, Primitive, Site, ThreadFacts};
 use crate::names::Role;
 
 pub(super) const RULE: Rule = Rule {
@@ -56,6 +59,10 @@ const LEAST_OF_PACED: f64 = 0.2;
 
 pub(super) const LEAST_POLLERS: u64 = 2;
 
+/// The lock of a queue whose tasks are small is waited for, or passed on too late, so often.
+const LEAST_OF_QUEUE_PER_S: f64 = 2_000.0;
+const LEAST_CONDITION_WAITS: u64 = 50;
+
 /// Waits that are shorter could be spun through for less than a switch and a wake-up cost.
 const SPINNABLE_WAIT_NS: u64 = 20 * US;
 
@@ -68,7 +75,25 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     // What its calls cost is more than the few waits that sleep.
     of_threads.retain(|waited| refused.as_ref().is_none_or(|refused| refused.subjects != waited.subjects));
     let passed = if of_threads.is_empty() { refused.or_else(|| hot_atomic::passed_lock(facts)) } else { refused };
-    of_threads.into_iter().chain(passed).chain(goroutines::hot_locks(facts)).chain(of_database(facts)).collect()
+    let of_all = of_threads.into_iter().chain(passed).map(|finding| of_queue(facts, finding));
+    of_all.chain(goroutines::hot_locks(facts)).chain(of_database(facts)).collect()
+}
+
+/// The same finding; of the lock of a queue that is taken often, with the cure that goes to the root.
+pub(super) fn of_queue(facts: &Facts, finding: Finding) -> Finding {
+    let lock = weigh::lock_of(&finding).and_then(|number| facts.lock(number));
+    let is_queue = lock.is_some_and(|lock| {
+        let calls = lock.waits + lock.eagain_waits + lock.wasted_wakes;
+        weigh::per_s(calls, facts.span_ns()) >= LEAST_OF_QUEUE_PER_S && guards_condition(facts, lock)
+    });
+    Finding { cure: if is_queue { Cure::HandOverMore } else { finding.cure }, ..finding }
+}
+
+/// Whether threads wait for a condition in a function that takes the lock as well, as consumers of a queue do.
+fn guards_condition(facts: &Facts, lock: &LockFacts) -> bool {
+    let mut conditions = facts.locks.iter().filter(|one| one.primitive == Primitive::Condvar && one.pid == lock.pid);
+    let takes = |site: &Site| lock.wait_sites.iter().chain(&lock.wake_sites).any(|own| alone::is_same(own, site));
+    conditions.any(|condition| condition.waits >= LEAST_CONDITION_WAITS && condition.wait_sites.iter().any(takes))
 }
 
 /// The lock of a database's file, which no call waits for, or of its rows and tables.

@@ -51,7 +51,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return by_counts(facts);
     }
     let convoys = weigh::contended(facts).filter(|(_, lock)| is_convoy(facts, lock));
-    convoys.map(|(number, lock)| finding(facts, number, lock)).collect()
+    convoys.map(|(number, lock)| hot_lock::of_queue(facts, finding(facts, number, lock))).collect()
 }
 
 /// The convoys among the hot locks, by the kernel's counts.

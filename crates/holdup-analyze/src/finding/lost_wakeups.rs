@@ -9,6 +9,9 @@
 //! - for [`LEAST_STILL`] of the elapsed time the program waits for that and nothing else, by the path; less than half
 //!   of a CPU is busy.
 //!
+//! Of two such conditions, if those that wait for one are [`LEAST_CROSSED`] of what ends the waits for the other, and
+//! the other way round, who waits for one has what the others wait for: one finding tells of both.
+//!
 //! Or one thread waits for more to come, until it has waited long enough, while all who could send more wait for it:
 //! at least [`LEAST_RESULTS`] of its waits run out, and others end some; for [`LEAST_STILL`] of the elapsed time the
 //! program waits for that and nothing else; others that wake that thread, and are woken by it, wait for it for
@@ -49,14 +52,33 @@ const SENT_ONE_IN: u64 = 8;
 pub(super) const LOWER_PART: f64 = 0.2;
 pub(super) const LEAST_ALIKE: f64 = 0.75;
 pub(super) const LEAST_STILL: f64 = 0.4;
+pub(super) const LEAST_CROSSED: f64 = 0.5;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     if weigh::cpu_ns(facts) * 2 >= facts.span_ns() {
         return Vec::new();
     }
-    let conditions = facts.numbered_locks().filter_map(|(number, lock)| of_condition(facts, number, lock));
+    let mut conditions: Vec<(&LockFacts, Finding)> =
+        facts.numbered_locks().filter_map(|(number, lock)| Some((lock, of_condition(facts, number, lock)?))).collect();
+    if let [(one, first), (other, second), ..] = &mut conditions[..]
+        && wakes(one, other)
+        && wakes(other, one)
+    {
+        first.subjects.append(&mut second.subjects);
+        first.cure = Cure::LockInOrder;
+        conditions.truncate(1);
+    }
     let batches = facts.locks.iter().filter_map(|lock| of_batch(facts, lock));
-    conditions.chain(of_results(facts)).chain(batches).collect()
+    conditions.into_iter().map(|(_, finding)| finding).chain(of_results(facts)).chain(batches).collect()
+}
+
+/// Whether those that wait for one thing mostly end the waits for the other.
+fn wakes(one: &LockFacts, other: &LockFacts) -> bool {
+    let is_waiter = |tid: Tid| one.waiters.iter().any(|(waiter, _)| *waiter == tid);
+    let of = |tids: &dyn Fn(Tid) -> bool| -> u64 {
+        other.holders.iter().filter(|holder| tids(holder.tid)).map(|holder| holder.count).sum()
+    };
+    weigh::share(of(&is_waiter), of(&|_| true)) >= LEAST_CROSSED
 }
 
 /// One thread waits for more of what only those can send who wait for it.

@@ -52,6 +52,30 @@ pub(super) fn hot() -> Facts {
 }
 
 #[test]
+fn the_lock_of_a_queue_of_small_tasks_says_so() {
+    let cure = |conditions: u64, site_of_lock: &str, refused: u64| {
+        let mut facts = hot();
+        let waits = histogram(conditions, MS);
+        let condition = LockFacts {
+            primitive: Primitive::Condvar,
+            pid: facts.locks[0].pid,
+            waits: conditions,
+            wait_ns: waits,
+            wait_sites: vec![site("take")],
+            ..LockFacts::default()
+        };
+        facts.locks[0].wait_sites = vec![site(site_of_lock)];
+        facts.locks[0].eagain_waits = refused;
+        facts.locks.push(condition);
+        judge(Kind::HotLock, &facts)[0].cure
+    };
+    assert_eq!(cure(50, "take", 1_980), Cure::HandOverMore);
+    assert_eq!(cure(49, "take", 1_980), Cure::ShortenSplitOrGate, "hardly anybody waits for work");
+    assert_eq!(cure(50, "look", 1_980), Cure::ShortenSplitOrGate, "they wait elsewhere");
+    assert_eq!(cure(50, "take", 1_979), Cure::ShortenSplitOrGate, "tasks are large");
+}
+
+#[test]
 fn waits_for_a_lock_cost_nothing_while_all_cpus_do_the_programs_work() {
     let crowded = |ran_ms: u64| {
         let mut facts = quiet(9);

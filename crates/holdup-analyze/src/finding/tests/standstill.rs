@@ -223,6 +223,25 @@ pub(super) fn missed() -> Facts {
     facts
 }
 
+/// Who waits for the first condition ends the waits for the second, and the other way round.
+fn crossed() -> Facts {
+    let mut facts = missed();
+    let ends = |index: u32, count| Holder { tid: Tid(PID + index), count, ns: 0 };
+    facts.locks.push(facts.locks[0].clone());
+    facts.locks[0].waiters.iter_mut().for_each(|(tid, _)| tid.0 += 2);
+    (facts.locks[0].holders, facts.locks[1].holders) = (vec![ends(1, 5), ends(3, 5)], vec![ends(4, 5), ends(0, 5)]);
+    facts
+}
+
+#[test]
+fn who_has_what_the_others_wait_for_is_told_once() {
+    let told = judge(Kind::LostWakeups, &crossed());
+    assert_eq!(told.iter().map(|one| (one.cure, one.subjects.len())).collect::<Vec<_>>(), [(Cure::LockInOrder, 2)]);
+    let mut facts = crossed();
+    facts.locks[1].holders[0].count = 4;
+    assert_eq!(judge(Kind::LostWakeups, &facts).len(), 2, "others end most of the waits");
+}
+
 /// Two tasks of an executor wait for results of others until they have waited for half a second.
 fn in_vain() -> Facts {
     let mut facts = missed();

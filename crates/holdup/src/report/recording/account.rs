@@ -244,6 +244,7 @@ pub fn decides(facts: &Facts) -> Option<String> {
     let stands = || has_ended(facts) && !works(facts);
     let waits = || others(facts).or_else(|| event_loop(facts)).filter(|_| stands());
     acknowledged_late(facts)
+        .or_else(|| let_in_late(facts))
         .or_else(|| one_alone(facts))
         .or_else(|| sleeps(facts))
         .or_else(waits)
@@ -387,6 +388,29 @@ fn acknowledged_late(facts: &Facts) -> Option<String> {
     ))
 }
 
+/// Where threads mostly wait for connections, as long as TCP takes to ask once more: whom they ask let the first
+/// request fall.
+fn let_in_late(facts: &Facts) -> Option<String> {
+    const SECOND_NS: std::ops::RangeInclusive<u64> = 950_000_000..=3_500_000_000;
+    const LEAST_TIMES: u64 = 5;
+    const LEAST_OF_LIFE: f64 = 0.3;
+    let connects = |thread: &ThreadFacts| thread.off_sites.iter().any(|site| site.connects());
+    let threads = || facts.threads.iter().filter(|thread| connects(thread));
+    let sites = || threads().flat_map(|thread| &thread.off_sites).filter(|site| site.connects());
+    let (count, ns) = sites().fold((0, 0), |(count, ns), site| (count + site.count, ns + site.ns));
+    let each_ns = ns.checked_div(count)?;
+    let is_late = count >= LEAST_TIMES
+        && SECOND_NS.contains(&each_ns)
+        && share(ns, threads().map(ThreadFacts::life_ns).sum()) >= LEAST_OF_LIFE;
+    let place = sites().max_by_key(|site| site.ns).filter(|_| is_late)?;
+    Some(format!(
+        "connections wait {} each to be let in, in {}, as where the queue of a listening socket is full and TCP asks again: \
+         a longer one (the backlog of listen, net.core.somaxconn), or connections that are kept",
+        number::time_ns(each_ns as f64),
+        name::caller(place)?
+    ))
+}
+
 /// Whether threads run, or want to, for half of the elapsed time or more: nothing goes by with waits then. Those that
 /// do so at once count as one.
 fn works(facts: &Facts) -> bool {
@@ -482,6 +506,25 @@ mod tests {
         assert!(!told(19, 0, 2_400), "too few");
         assert!(!told(20, 21, 2_400), "most are shorter");
         assert!(!told(20, 20, 2_900), "it hardly waits so");
+    }
+
+    #[test]
+    fn connections_that_tcp_asks_for_again_are_told_of() {
+        let path = |call| {
+            vec![frame(call, None, "/lib/libc.so", Role::Runtime), frame("ask", None, "/bin/shop", Role::Program)]
+        };
+        let told = |call, count: u64, ms: u64, life_ms: u64| {
+            let site = Site { call_path: path(call), count, ns: count * ms * 1_000_000 };
+            let ended_ns = life_ms * 1_000_000;
+            let thread = ThreadFacts { tid: Tid(7), ended_ns, off_sites: vec![site], ..ThreadFacts::default() };
+            let facts = Facts { end_ns: ended_ns, threads: vec![thread], ..Facts::default() };
+            decides(&facts).is_some_and(|told| told.contains("backlog") && told.contains("ask"))
+        };
+        assert!(told("connect", 5, 1_020, 17_000));
+        assert!(!told("connect", 4, 1_020, 13_000), "too few");
+        assert!(!told("connect", 20, 250, 17_000), "far away");
+        assert!(!told("connect", 5, 1_020, 17_001), "it hardly waits so");
+        assert!(!told("recv", 5, 1_020, 17_000), "it has its connections");
     }
 
     #[test]

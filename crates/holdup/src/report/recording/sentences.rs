@@ -147,7 +147,10 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
              has changed hands already: {much} of the CPU time.",
             value(finding, "wasted_calls_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
         ),
-        Kind::HotLock => format!("Threads lose {much} of their working time waiting for {subject}."),
+        Kind::HotLock => format!(
+            "Threads lose {much} of their working time waiting for {subject}{}.",
+            by_one(facts, finding).unwrap_or_default()
+        ),
         Kind::Deadlock => deadlock(facts, finding),
         Kind::SleepingHolder if lock_of_goroutines(facts, finding).is_some() => format!(
             "{} of {} goroutines wait for {subject} while its holder is {}: that costs {much} of the working \
@@ -435,6 +438,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             "Tasks wait in {subject} for tasks of their own pool, which has no thread left to run them, until the waits \
              run out, after {} each: {much} of the elapsed time.",
             value(finding, "patience_ns").map(number::time_ns).unwrap_or_default()
+        ),
+        Kind::LostWakeups if finding.cure == Cure::LockInOrder => format!(
+            "Nobody goes on until waits for {subject} run out, after {} each, for {much} of the elapsed time: who waits for \
+             one has what the others wait for{}.",
+            value(finding, "patience_ns").map(number::time_ns).unwrap_or_default(),
+            under(finding)
         ),
         Kind::LostWakeups => format!(
             "Nobody goes on until waits for {subject} run out, after {} each, for {much} of the elapsed time: its \
@@ -807,6 +816,23 @@ fn holder_excuse(facts: &Facts, finding: &Finding) -> String {
     }
 }
 
+/// Which one thread runs for most of the time that others wait for the lock, and where.
+fn by_one(facts: &Facts, finding: &Finding) -> Option<String> {
+    const MOSTLY: f64 = 0.6;
+    let number = lock_of(finding)?;
+    let rows = || facts.blame.iter().filter(|row| row.lock == Some(number) && row.thread != row.waiter);
+    let mut by_thread: BTreeMap<Tid, (u64, &Blame)> = BTreeMap::new();
+    for row in rows().filter(|row| row.leaf == Leaf::Running) {
+        let (ns, most) = by_thread.entry(row.thread).or_insert((0, row));
+        *ns += row.ns;
+        *most = if row.ns > most.ns { row } else { most };
+    }
+    let (ns, row) = by_thread.into_values().max_by_key(|(ns, _)| *ns)?;
+    let place = name::own_caller(row.site.as_ref()?)?;
+    (share(ns, rows().map(|row| row.ns).sum()) >= MOSTLY)
+        .then(|| format!(", mostly while {} runs, in {place}", name::thread(facts, row.thread)))
+}
+
 /// Who mostly has to wake the holder, if that one sleeps or waits for something else.
 fn by_whom(facts: &Facts, finding: &Finding) -> Option<String> {
     const MOSTLY: f64 = 0.4;
@@ -1067,6 +1093,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::LargerTasks => {
             "Hand over more at a time: a chunksize for map and imap, lists of items in place of single ones; what a \
              Manager holds, read once and write back once."
+        }
+        Cure::HandOverMore => {
+            "Threads wait for work where this lock is taken: hand over more at a time, so that a task is worth its way through \
+             the queue (a thousand items in place of one, several each time the lock is taken)."
         }
         Cure::LongerRounds => {
             "Give each thread more to do in a round, or let it go on to the next before the others are through."

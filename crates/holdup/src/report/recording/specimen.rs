@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 53] = [
+    const CURES: [Cure; 54] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -287,6 +287,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::WaitInsteadOfPolling,
         Cure::SendLess,
         Cure::LargerTasks,
+        Cure::HandOverMore,
         Cure::LongerRounds,
         Cure::SpreadEvents,
         Cure::BlockInsteadOfLooking,
