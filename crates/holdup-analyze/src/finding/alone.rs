@@ -72,8 +72,16 @@ pub(super) fn functions(site: &Site) -> impl Iterator<Item = (Option<Arc<str>>, 
 
 /// Whether two sites are in one function of the program.
 pub(super) fn is_same(one: &Site, other: &Site) -> bool {
-    let of = |site: &Site| site.caller().and_then(|frame| Some((frame.module.clone(), function(frame)?)));
-    of(one).is_some_and(|one| of(other) == Some(one))
+    one.caller().zip(other.caller()).is_some_and(|(one, other)| is_same_function(one, other))
+}
+
+/// Whether a call path leads through the function of the program at a site.
+pub(super) fn leads_through(path: &Site, site: &Site) -> bool {
+    site.caller().is_some_and(|there| path.call_path.iter().any(|frame| is_same_function(frame, there)))
+}
+
+fn is_same_function(one: &Frame, other: &Frame) -> bool {
+    one.module == other.module && function(one).is_some_and(|of_one| function(other) == Some(of_one))
 }
 
 /// What a frame's function is known by: its name, or where it begins. Of code that was made as it ran and has no names,

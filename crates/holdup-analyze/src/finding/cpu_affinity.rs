@@ -25,7 +25,7 @@ use holdup_trace::Pid;
 
 use super::weigh::{self, US, count, part, ratio};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{Facts, GoroutineFacts, GoroutineGroup, GoroutineState, ThreadFacts};
+use crate::facts::{Facts, GoroutineFacts, GoroutineState, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::CpuAffinity,
@@ -70,11 +70,10 @@ fn of_go(facts: &Facts, of: &GoroutineFacts, cpus: u32) -> Option<Finding> {
         && (1.0..f64::from(cpus)).contains(&allowed)
         && (running - allowed).abs() <= MOST_OFF
         && runnable >= LEAST_RUNNABLE;
-    let most = |one: &&GoroutineGroup, other: &&GoroutineGroup| one.mean.total_cmp(&other.mean);
     are_confined.then(|| Finding {
         severity: 1.0 - allowed / room,
         subjects: vec![weigh::process_subject(process)],
-        place: groups(GoroutineState::Runnable).max_by(most).map(|group| group.site.clone()),
+        place: groups(GoroutineState::Runnable).next().map(|group| group.site.clone()),
         evidence: vec![
             ratio("runnable_goroutines", runnable),
             count("allowed_cpus", allowed as u64),

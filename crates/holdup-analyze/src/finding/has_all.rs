@@ -2,8 +2,8 @@
 //! for nothing but work.
 
 use super::weigh::{self, count, part};
-use super::{Cure, Finding, Kind};
-use crate::facts::{AccountState, Facts, Site, ThreadFacts};
+use super::{Cure, Finding, Kind, alone};
+use crate::facts::{AccountState, Facts, Reason, Site, ThreadFacts};
 
 /// It has, or wants, a CPU for so much of the recording.
 pub(super) const LEAST_BUSY: f64 = 0.85;
@@ -35,38 +35,18 @@ pub(super) fn finding(facts: &Facts) -> Option<Finding> {
 
 /// How long a thread did not wait: it was on a CPU or could go on.
 fn busy_ns(thread: &ThreadFacts) -> u64 {
-    use AccountState::{CpuOther, CpuOwn, Running, Spinning};
-    [Running, Spinning, CpuOwn, CpuOther].map(|state| thread.account.of(state)).iter().sum()
+    AccountState::ALL.into_iter().filter(|state| !state.is_wait()).map(|state| thread.account.of(state)).sum()
 }
 
-/// Whether a thread has next to nothing to do, and mostly waits for events where that one waits for them, too.
+/// Whether a thread has next to nothing to do, and mostly waits for events where that one waits for them, too, or which
+/// that one works below.
 fn waits_as(facts: &Facts, thread: &ThreadFacts, busiest: &ThreadFacts) -> bool {
-    let idle = weigh::share(thread.account.of(AccountState::Work), thread.life_ns());
-    let lives = weigh::share(thread.life_ns(), facts.span_ns());
-    let of_one_program = thread.pid == busiest.pid || thread.name == busiest.name;
+    let events_ns = thread.off.get(&Reason::Poll).map_or(0, |time| time.ns);
+    let comes_by =
+        |site: &Site| busiest.off_sites.iter().chain(&busiest.hot_sites).any(|own| alone::leads_through(own, site));
     thread.tid != busiest.tid
-        && of_one_program
-        && idle >= LEAST_IDLE
-        && lives >= LEAST_LIFE
-        && thread.off_sites.first().is_some_and(|site| waits_for_events(site) && comes_by(busiest, site))
-}
-
-/// Whether that is a call that waits for any of several sockets, or for a connection.
-fn waits_for_events(site: &Site) -> bool {
-    const CALLS: [&str; 5] = ["epoll_", "poll", "select", "accept", "recvmmsg"];
-    let is_call = |name: &str| CALLS.iter().any(|call| name.trim_start_matches("__").starts_with(call));
-    site.call_path.iter().any(|frame| frame.function.as_deref().is_some_and(is_call))
-}
-
-/// Whether a thread waits in, or works below, the function that waits there.
-fn comes_by(thread: &ThreadFacts, site: &Site) -> bool {
-    let Some(waits) = site.caller() else { return false };
-    let is_there = |own: &Site| {
-        own.call_path.iter().any(|frame| {
-            let same =
-                if waits.function.is_some() { frame.function == waits.function } else { frame.start == waits.start };
-            frame.module == waits.module && same
-        })
-    };
-    thread.off_sites.iter().chain(&thread.hot_sites).any(is_there)
+        && (thread.pid == busiest.pid || thread.name == busiest.name)
+        && weigh::share(events_ns, thread.life_ns()) >= LEAST_IDLE
+        && weigh::share(thread.life_ns(), facts.span_ns()) >= LEAST_LIFE
+        && thread.off_sites.first().is_some_and(comes_by)
 }

@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 
 use super::weigh::{self, count, ns, part, rate};
 use super::{Cure, Evidence, Finding, Kind, Rule, alone, runtime};
-use crate::facts::{Blame, Facts, Leaf, LockFacts, LockNumber, PairFacts, Primitive, Site};
+use crate::facts::{Blame, Facts, Holder, Leaf, LockFacts, LockNumber, PairFacts, Primitive, Site};
 use crate::names::{is_sleep, leads_through};
 use holdup_trace::Tid;
 use rustc_hash::FxHashSet;
@@ -66,7 +66,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     {
         first.subjects.append(&mut second.subjects);
         first.cure = Cure::LockInOrder;
-        conditions.truncate(1);
+        conditions.remove(1);
     }
     let batches = facts.locks.iter().filter_map(|lock| of_batch(facts, lock));
     conditions.into_iter().map(|(_, finding)| finding).chain(of_results(facts)).chain(batches).collect()
@@ -74,11 +74,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
 
 /// Whether those that wait for one thing mostly end the waits for the other.
 fn wakes(one: &LockFacts, other: &LockFacts) -> bool {
-    let is_waiter = |tid: Tid| one.waiters.iter().any(|(waiter, _)| *waiter == tid);
-    let of = |tids: &dyn Fn(Tid) -> bool| -> u64 {
-        other.holders.iter().filter(|holder| tids(holder.tid)).map(|holder| holder.count).sum()
-    };
-    weigh::share(of(&is_waiter), of(&|_| true)) >= LEAST_CROSSED
+    let is_waiter = |holder: &&Holder| one.waiters.iter().any(|(waiter, _)| *waiter == holder.tid);
+    let all: u64 = other.holders.iter().map(|holder| holder.count).sum();
+    let by_waiters = other.holders.iter().filter(is_waiter).map(|holder| holder.count).sum();
+    weigh::share(by_waiters, all) >= LEAST_CROSSED
 }
 
 /// One thread waits for more of what only those can send who wait for it.

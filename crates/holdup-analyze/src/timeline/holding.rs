@@ -1,6 +1,6 @@
 //! What holders did while others waited for a lock that is known by where it is taken: each of its threads waits on a
 //! word of its own (Java's monitors, Ruby's mutexes, parking_lot), so that which waits belong together is known only
-//! when names are.
+//! when names are. So it is for a lock whose readers and writers wait on a word each (Rust's RwLock).
 //!
 //! From the beginning of a wait, or the lock's last release in it, to the release that ends it, the time is what the
 //! releasing thread did; its own wait for the same lock ends the look back. Where threads were only looked at, whoever

@@ -201,10 +201,10 @@ impl Objects<'_, '_> {
     fn locks(&mut self) -> Vec<LockFacts> {
         let units = std::mem::take(&mut self.units);
         let mut by_place = self.lookup.engine.wait_sites.map(|_| None);
-        // A lock of readers and writers whose writers wait on a word of their own is known by both words together.
-        let of_several = |unit: &Unit| unit.primitive == Primitive::RwLock && unit.locks.len() > 1;
-        let together = |unit: &Unit| unit.addr.is_none() || of_several(unit);
-        for (index, unit) in units.iter().enumerate().filter(|(_, unit)| together(unit)) {
+        // Readers and writers of one lock may wait on a word each: what a holder did is known by both together.
+        let is_sampled = self.lookup.engine.is_sampled;
+        let of_words = |unit: &Unit| unit.primitive == Primitive::RwLock && unit.locks.len() > 1 && !is_sampled;
+        for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.addr.is_none() || of_words(unit)) {
             unit.wait_sites.iter().for_each(|wait_site| by_place[*wait_site] = Some(index));
         }
         let mut held = holding::by_lock(self.lookup.engine, &by_place);

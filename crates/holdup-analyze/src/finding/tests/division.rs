@@ -506,7 +506,7 @@ pub(super) fn with_all() -> Facts {
         ..site("answer")
     }];
     for thread in &mut facts.threads[1..] {
-        thread.account.ns[AccountState::Work as usize] = 900 * MS;
+        thread.off.insert(Reason::Poll, OffTime::once(900 * MS));
         thread.off_sites = vec![waits()];
     }
     facts
@@ -524,7 +524,7 @@ fn one_that_has_all_events_at_its_thresholds() {
             ("another has some", |facts| facts.threads[3].on_cpu_ns = 100 * MS),
             ("it is alone", |facts| facts.threads.truncate(1)),
             ("the others do something else", |facts| {
-                facts.threads[1..].iter_mut().for_each(|thread| thread.off_sites = vec![site("serve")]);
+                facts.threads[1..].iter_mut().for_each(|thread| thread.off_sites = vec![site("log")]);
             }),
             ("it does something else", |facts| facts.threads[0].hot_sites = vec![site("compute")]),
             ("the others were there for less time", |facts| {
@@ -535,6 +535,6 @@ fn one_that_has_all_events_at_its_thresholds() {
     let found = &judge(Kind::Imbalance, &with_all())[0];
     assert_eq!((found.cure, found.severity), (Cure::SpreadEvents, 0.85 * 0.75), "each of four CPUs has a quarter");
     let mut facts = with_all();
-    facts.threads[1..].iter_mut().for_each(|thread| thread.account = Account::default());
+    facts.threads[1..].iter_mut().for_each(|thread| thread.off = [(Reason::Sleep, OffTime::once(S))].into());
     assert!(judge(Kind::Imbalance, &facts).is_empty(), "the others do not wait for events");
 }

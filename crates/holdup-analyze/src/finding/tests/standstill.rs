@@ -238,6 +238,9 @@ fn who_has_what_the_others_wait_for_is_told_once() {
     let told = judge(Kind::LostWakeups, &crossed());
     assert_eq!(told.iter().map(|one| (one.cure, one.subjects.len())).collect::<Vec<_>>(), [(Cure::LockInOrder, 2)]);
     let mut facts = crossed();
+    facts.locks.push(facts.locks[0].clone());
+    assert_eq!(judge(Kind::LostWakeups, &facts).len(), 2, "a third condition is told of");
+    let mut facts = crossed();
     facts.locks[1].holders[0].count = 4;
     assert_eq!(judge(Kind::LostWakeups, &facts).len(), 2, "others end most of the waits");
 }

@@ -821,16 +821,8 @@ fn by_one(facts: &Facts, finding: &Finding) -> Option<String> {
     const MOSTLY: f64 = 0.6;
     let number = lock_of(finding)?;
     let rows = || facts.blame.iter().filter(|row| row.lock == Some(number) && row.thread != row.waiter);
-    let mut by_thread: BTreeMap<Tid, (u64, &Blame)> = BTreeMap::new();
-    for row in rows().filter(|row| row.leaf == Leaf::Running) {
-        let (ns, most) = by_thread.entry(row.thread).or_insert((0, row));
-        *ns += row.ns;
-        *most = if row.ns > most.ns { row } else { most };
-    }
-    let (ns, row) = by_thread.into_values().max_by_key(|(ns, _)| *ns)?;
-    let place = name::own_caller(row.site.as_ref()?)?;
-    (share(ns, rows().map(|row| row.ns).sum()) >= MOSTLY)
-        .then(|| format!(", mostly while {} runs, in {place}", name::thread(facts, row.thread)))
+    let (row, place) = most_to_blame(rows, |row| row.leaf == Leaf::Running, MOSTLY)?;
+    Some(format!(", mostly while {} runs, in {place}", name::thread(facts, row.thread)))
 }
 
 /// Who mostly has to wake the holder, if that one sleeps or waits for something else.
@@ -838,25 +830,32 @@ fn by_whom(facts: &Facts, finding: &Finding) -> Option<String> {
     const MOSTLY: f64 = 0.4;
     let number = lock_of(finding)?;
     let rows = || facts.blame.iter().filter(|row| row.lock == Some(number));
-    let waits = |row: &&Blame| {
+    let waits = |row: &Blame| {
         let wakes = row.via.and_then(|via| facts.lock(via)).is_some_and(|lock| !lock.primitive.is_contention());
         wakes && row.thread != row.waiter && matches!(row.leaf, Leaf::Sleep | Leaf::Io | Leaf::Outside)
     };
+    let (row, place) = most_to_blame(rows, waits, MOSTLY)?;
+    let does = match row.leaf {
+        Leaf::Sleep => "sleeps",
+        Leaf::Io => "waits for a device",
+        _ => "waits for something outside",
+    };
+    Some(format!(" by {}, which {does} in {place}", name::thread(facts, row.thread)))
+}
+
+/// The first row of the thread that has most of such time, and its place, if that is at least this part of all.
+fn most_to_blame<'a, I: Iterator<Item = &'a Blame>>(
+    rows: impl Fn() -> I,
+    is: impl Fn(&Blame) -> bool,
+    least: f64,
+) -> Option<(&'a Blame, String)> {
     let mut by_thread: BTreeMap<Tid, (u64, &Blame)> = BTreeMap::new();
-    for row in rows().filter(waits) {
+    for row in rows().filter(|row| is(row)) {
         by_thread.entry(row.thread).or_insert((0, row)).0 += row.ns;
     }
     let (ns, row) = by_thread.into_values().max_by_key(|(ns, _)| *ns)?;
     let place = name::own_caller(row.site.as_ref()?)?;
-    let mostly = ns as f64 >= MOSTLY * rows().map(|row| row.ns).sum::<u64>() as f64;
-    mostly.then(|| {
-        let does = match row.leaf {
-            Leaf::Sleep => "sleeps",
-            Leaf::Io => "waits for a device",
-            _ => "waits for something outside",
-        };
-        format!(" by {}, which {does} in {place}", name::thread(facts, row.thread))
-    })
+    (share(ns, rows().map(|row| row.ns).sum()) >= least).then_some((row, place))
 }
 
 fn longest_off(doing: &HolderDoing) -> Option<Reason> {
