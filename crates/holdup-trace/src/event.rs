@@ -469,6 +469,14 @@ pub enum Counter {
     L2References,
     /// References to the last-level cache.
     L3References,
+    /// CPU time that a control group of the target, or one that it is in, was allowed, in nanoseconds.
+    QuotaNs,
+    /// Periods for each of which that group is allowed so much, while some of it could run.
+    QuotaPeriods,
+    /// Those of them in which it had used up what it was allowed and was stopped.
+    ThrottledPeriods,
+    /// How long connections have waited until the target accepts them, all together, in nanoseconds.
+    ConnectionsWaitedNs,
 }
 
 /// What the kernel counted for one thread over its whole life.

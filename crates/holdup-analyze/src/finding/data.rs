@@ -120,6 +120,8 @@ kinds! {
         ThreadChurn = "thread-churn",
         /// Threads may run on a few of the CPUs only, and wait for each other there.
         CpuAffinity = "cpu-affinity",
+        /// The kernel stops the program when it has used up the CPU time of a period.
+        CpuQuota = "cpu-quota",
         /// Nobody goes on until timed waits for a condition run out.
         LostWakeups = "lost-wakeups",
         /// CPU time goes to turning messages into bytes and back.
@@ -315,10 +317,16 @@ pub enum Cure {
     WidenAffinity,
     /// Let Go run on more CPUs at once.
     RaiseGomaxprocs,
+    /// Let a control group use more CPU time.
+    RaiseQuota,
     /// Conditions of their own for different waiters, or wakes for all.
     WakeWhoCanGoOn,
     /// Do not wait for more where nobody can send it.
     TakeWhatIsThere,
+    /// Take more connections at a time.
+    AcceptMore,
+    /// Let tasks not wait where those run that they wait for.
+    WaitElsewhere,
     /// Calls that another thread serves meanwhile.
     CallAsynchronously,
     /// Take locks in one order everywhere.

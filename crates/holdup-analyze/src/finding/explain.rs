@@ -136,6 +136,10 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::CpuAffinity, Kind::Oversubscription, always),
     (Kind::CpuAffinity, Kind::ExcessiveSwitching, switches_for_want_of_cpus),
     (Kind::PriorityInversion, Kind::CpuAffinity, always),
+    (Kind::CpuQuota, Kind::CpuAffinity, always),
+    (Kind::CpuQuota, Kind::Oversubscription, always),
+    (Kind::CpuQuota, Kind::PriorityInversion, always),
+    (Kind::CpuQuota, Kind::ExcessiveSwitching, switches_for_want_of_cpus),
     // Stacks are mapped and unmapped for each thread that comes and goes.
     (Kind::ThreadChurn, Kind::MemoryLock, always),
     (Kind::ThreadChurn, Kind::PageFaults, always),
@@ -197,7 +201,9 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::ThunderingHerd, Kind::SmallPool, costs_more),
     (Kind::SmallPool, Kind::ThunderingHerd, costs_more),
     (Kind::SerialPhase, Kind::SlowStage, costs_more),
-    (Kind::SlowStage, Kind::SerialPhase, costs_more),
+    (Kind::SlowStage, Kind::SerialPhase, costs_more_than_calls),
+    (Kind::SerialPhase, Kind::SlowStage, is_of_calls),
+    (Kind::SerialPhase, Kind::Imbalance, is_of_calls),
     (Kind::SlowStage, Kind::Imbalance, is_no_share),
     (Kind::Imbalance, Kind::SlowStage, is_share),
     (Kind::SlowStage, Kind::ExcessiveSwitching, is_of_threads),
@@ -257,16 +263,24 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::ExcessiveSwitching, Kind::KernelHeavy, always),
 ];
 
-/// Keeps those that no other explains.
+/// Keeps those that no other explains, and of those that explain each other in a circle the worst.
 pub(super) fn leave_out_consequences(facts: &Facts, findings: Vec<Finding>) -> Vec<Finding> {
-    let explained: Vec<bool> = findings
-        .iter()
-        .enumerate()
-        .map(|(at, effect)| {
-            findings.iter().enumerate().any(|(other, cause)| other != at && explains(facts, cause, effect))
-        })
-        .collect();
-    findings.into_iter().zip(explained).filter(|(_, explained)| !explained).map(|(finding, _)| finding).collect()
+    let causes = |at: usize| {
+        let others = (0..findings.len()).filter(move |other| *other != at);
+        others.filter(|other| explains(facts, &findings[*other], &findings[at])).collect()
+    };
+    let causes: Vec<Vec<usize>> = (0..findings.len()).map(causes).collect();
+    let mut kept: Vec<bool> = causes.iter().map(Vec::is_empty).collect();
+    let mut settled = kept.clone();
+    loop {
+        while let Some(at) = (0..settled.len()).find(|at| !settled[*at] && causes[*at].iter().any(|one| settled[*one]))
+        {
+            settled[at] = true;
+        }
+        let Some(worst) = settled.iter().position(|settled| !settled) else { break };
+        (kept[worst], settled[worst]) = (true, true);
+    }
+    findings.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(finding, _)| finding).collect()
 }
 
 fn explains(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
@@ -367,6 +381,15 @@ fn costs_more(_: &Facts, cause: &Finding, effect: &Finding) -> bool {
     (cause.severity, effect.kind) > (effect.severity, cause.kind)
 }
 
+/// An event loop does in calls what other threads could do beside it: no loop but those calls are to be changed.
+fn is_of_calls(_: &Facts, serial: &Finding, _: &Finding) -> bool {
+    serial.cure == Cure::CallAsynchronously
+}
+
+fn costs_more_than_calls(facts: &Facts, stage: &Finding, serial: &Finding) -> bool {
+    !is_of_calls(facts, serial, stage) && costs_more(facts, stage, serial)
+}
+
 /// Holders of a lock mostly wait for another one.
 fn costs_more_or_comes_first(facts: &Facts, cause: &Finding, effect: &Finding) -> bool {
     costs_more(facts, cause, effect) || lock(facts, effect).is_some_and(|lock| weigh::holding(lock).waiting >= 0.5)
@@ -392,7 +415,10 @@ fn is_of_safepoints(_: &Facts, serial: &Finding, holder: &Finding) -> bool {
 }
 
 /// The busiest thread runs what the others run as well: it has more of the same, not something of its own.
-fn does_the_same_work(facts: &Facts, imbalance: &Finding, _: &Finding) -> bool {
+fn does_the_same_work(facts: &Facts, imbalance: &Finding, serial: &Finding) -> bool {
+    if is_of_calls(facts, serial, imbalance) {
+        return false;
+    }
     let Some(busiest) = threads_of(imbalance).next().and_then(|tid| facts.thread(tid)) else { return false };
     let others = facts.threads.iter().filter(|thread| thread.tid != busiest.tid && thread.pid == busiest.pid);
     let known: BTreeSet<_> = others.flat_map(|thread| &thread.hot_sites).flat_map(alone::functions).collect();

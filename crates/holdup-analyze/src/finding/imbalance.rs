@@ -8,8 +8,8 @@
 //!   one's birth to the last one's end is at least [`LEAST_WINDOW_NS`] and half of the recording;
 //! - the busiest used at least [`LEAST_RATIO`] times the CPU time of the median one, and had or wanted a CPU for at
 //!   least [`LEAST_BUSY_SHARE`] of that stretch: it sets the pace;
-//! - the median one did at least 1/[`LEAST_WORK`] of what the busiest did: threads that have nothing to do are not its
-//!   like;
+//! - the median one did at least 1/[`super::alike::LEAST_WORK`] of what the busiest did: threads that have nothing to
+//!   do are not its like;
 //! - the others wait for it: for at least [`LEAST_WAIT_SHARE`] of the stretch on average they waited at a barrier (or
 //!   on a condition variable or semaphore that the busiest one signals), or had ended while another thread waited for
 //!   the end of the last.
@@ -38,6 +38,8 @@
 //! works below, do so for [`has_all::LEAST_IDLE`] of their lives and have [`has_all::MOST_OF_OTHERS`] of the CPU time
 //! of all. They may be processes of one name.
 //!
+//! Or processes were started to do so each, and have ended but for one: see [`forked`].
+//!
 //! Threads that run goroutines are not compared: which does how much is the Go scheduler's whim. But of at least three
 //! goroutines that began together with one function, the last may be alone at a fifth of the looks or more, while
 //! somebody waits for a wait group.
@@ -49,10 +51,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_trace::Tid;
 
+use super::alike::{Group, mostly_runs, of_one_task};
 use super::alone::{self, Alone};
 use super::weigh::{self, MS, count, ns, part, rate, ratio};
 use super::{Cure, Finding, Kind, Moment, Rule};
-use super::{goroutines, has_all, regions, runtime};
+use super::{forked, goroutines, has_all, regions, runtime};
 use crate::facts::{AccountState, Facts, Holder, LockFacts, Primitive, Reason, Site, ThreadFacts};
 
 pub(super) const RULE: Rule = Rule {
@@ -72,6 +75,8 @@ pub(super) const RULE: Rule = Rule {
         "idle_goroutines",
         "busy_share",
         "idle_threads",
+        "last_share",
+        "processes",
     ],
 };
 
@@ -80,55 +85,12 @@ pub(super) const LEAST_WINDOW_NS: u64 = 100 * MS;
 pub(super) const LEAST_RATIO: u64 = 3;
 pub(super) const LEAST_BUSY_SHARE: f64 = 0.5;
 pub(super) const LEAST_WAIT_SHARE: f64 = 0.3;
-/// The median thread does at least one in so many parts of what the busiest does.
-pub(super) const LEAST_WORK: u64 = 200;
-
 pub(super) const LEAST_ALONE: f64 = 0.2;
 pub(super) const LEAST_PARALLEL: f64 = 0.1;
 pub(super) const LEAST_SAME: f64 = 0.3;
 
 pub(super) const LEAST_GIVEN: f64 = 0.8;
 pub(super) const LEAST_ASKED: f64 = 0.2;
-
-/// Threads that are alike.
-struct Group<'a> {
-    /// Busiest first.
-    threads: Vec<&'a ThreadFacts>,
-    from_ns: u64,
-    to_ns: u64,
-}
-
-impl<'a> Group<'a> {
-    fn new(mut threads: Vec<&'a ThreadFacts>) -> Self {
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.worked_ns()));
-        let from_ns = threads.iter().map(|thread| thread.born_ns).min().unwrap_or(0);
-        let to_ns = threads.iter().map(|thread| thread.ended_ns).max().unwrap_or(0);
-        Group { threads, from_ns, to_ns }
-    }
-
-    fn window_ns(&self) -> u64 {
-        self.to_ns.saturating_sub(self.from_ns)
-    }
-
-    fn busiest(&self) -> &'a ThreadFacts {
-        self.threads[0]
-    }
-
-    fn median_ns(&self) -> u64 {
-        self.threads[self.threads.len() / 2].worked_ns()
-    }
-
-    /// At least half of the others do something: idle threads of a pool are no workers that come short.
-    fn most_work(&self) -> bool {
-        self.median_ns() * LEAST_WORK >= self.busiest().worked_ns()
-    }
-
-    /// How long the same work takes where each of so many CPUs has as much of it.
-    fn even_ns(&self, cpus: u32) -> u64 {
-        let all: u64 = self.threads.iter().map(|thread| thread.worked_ns()).sum();
-        all / (self.threads.len() as u64).min(u64::from(cpus).max(1))
-    }
-}
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     if let Some(finding) = regions::imbalance(facts).or_else(|| goroutines::imbalance(facts)) {
@@ -146,7 +108,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         findings.extend(tails.and_then(|tails| in_waves(facts, &tails).or_else(|| in_rounds(facts, &tails))));
     }
     if findings.is_empty() {
-        findings.extend(has_all::finding(facts));
+        findings.extend(has_all::finding(facts).or_else(|| forked::finding(facts)));
     }
     findings
 }
@@ -291,29 +253,6 @@ fn at_barriers(facts: &Facts) -> Vec<Group<'_>> {
     members.filter(|threads| threads.len() >= 2).map(Group::new).collect()
 }
 
-/// Those that have the task of the busiest one: others of its name may do something else, or have done their work
-/// before it came.
-fn of_one_task(threads: Vec<&ThreadFacts>) -> Vec<&ThreadFacts> {
-    let Some(busiest) = threads.iter().copied().max_by_key(|thread| thread.worked_ns()) else { return threads };
-    let begins = |site: &Site| alone::functions(site).last();
-    let sites = &busiest.hot_sites;
-    let is_its = |site: &Site| {
-        let runs_the_same = sites.iter().any(|own| alone::is_same(own, site));
-        runs_the_same || begins(site).is_some_and(|begin| sites.iter().filter_map(begins).any(|own| own == begin))
-    };
-    let unknown = |thread: &ThreadFacts| thread.hot_sites.is_empty();
-    let meets = |thread: &ThreadFacts| thread.born_ns < busiest.ended_ns && busiest.born_ns < thread.ended_ns;
-    let like = |thread: &&ThreadFacts| {
-        meets(thread) && (unknown(busiest) || unknown(thread) || thread.hot_sites.iter().any(is_its))
-    };
-    threads.into_iter().filter(like).collect()
-}
-
-/// Whether a thread has most of its CPU samples in the function of this site.
-fn mostly_runs(thread: &ThreadFacts, site: &Site) -> bool {
-    thread.hot_sites.first().is_some_and(|own| alone::is_same(own, site))
-}
-
 /// Whether threads of one name have one task: two of a name may have one each.
 fn are_alike(threads: &[&ThreadFacts]) -> bool {
     match threads {
@@ -374,12 +313,10 @@ fn is_joined(facts: &Facts, group: &Group) -> bool {
 
 fn finding(facts: &Facts, group: &Group) -> Finding {
     let busiest = group.busiest();
-    let even_ns = group.even_ns(facts.header.machine.cpus);
-    let uneven = 1.0 - weigh::share(even_ns, busiest.worked_ns()).min(1.0);
     Finding {
         kind: Kind::Imbalance,
         bound: None,
-        severity: (uneven * weigh::share(weigh::wanted_ns(busiest), facts.span_ns())).min(1.0),
+        severity: group.cost(facts),
         subjects: vec![weigh::thread_subject(facts, busiest.tid)],
         place: busiest.hot_sites.first().cloned(),
         evidence: vec![

@@ -4,15 +4,18 @@
 //! wrong, as docs/findings.md tells them to users. A finding is data; its sentences are made by the program that prints
 //! it.
 
+mod alike;
 mod allocator;
 mod alone;
 mod connection_churn;
 mod copied_messages;
 mod cpu_affinity;
+mod cpu_quota;
 mod data;
 mod deadlock;
 mod excessive_switching;
 mod explain;
+mod forked;
 mod garbage_collection;
 mod go_scheduler;
 mod goroutines;
@@ -30,6 +33,7 @@ mod lost_wakeups;
 mod memory_lock;
 mod one_by_one;
 mod oversubscription;
+mod own_pool;
 mod page_faults;
 mod ping_pong;
 mod polling;
@@ -92,6 +96,7 @@ const RULES: &[Rule] = &[
     kernel_lock::RULE,
     thread_churn::RULE,
     cpu_affinity::RULE,
+    cpu_quota::RULE,
     lost_wakeups::RULE,
     copied_messages::RULE,
     connection_churn::RULE,
@@ -137,9 +142,11 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
 }
 
 /// No cure of waiting wins more than what the CPUs have left, but for those who starve, or wait for a lock that nobody
-/// gives up, while they are full, and for what a collector keeps them full with; and what would go bounds the gain.
+/// gives up, while they are full, for what a collector keeps them full with, and for who is stopped by a limit, as if
+/// others had them; and what would go bounds the gain.
 fn within(slack: f64, facts: &Facts, mut finding: Finding) -> Finding {
-    let on_full_cpus = matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion | Kind::GarbageCollection);
+    let on_full_cpus =
+        matches!(finding.kind, Kind::Starvation | Kind::PriorityInversion | Kind::GarbageCollection | Kind::CpuQuota);
     if !finding.costs_cpu_time() && !on_full_cpus {
         finding.severity = finding.severity.min(slack);
     }
@@ -175,7 +182,7 @@ fn left(facts: &Facts, finding: &Finding) -> f64 {
         IoBound => left * weigh::outside_kernel(facts),
         // What holders write one by one, one of them may write for all.
         SleepingHolder => (left - weigh::of_devices(facts)).max(0.0) * (1.0 - weigh::waiting_cost(facts)),
-        _ => left * (1.0 - weigh::waiting_cost(facts)),
+        _ => left.min(1.0 - weigh::of_calls(facts, finding)) * (1.0 - weigh::waiting_cost(facts)),
     }
 }
 

@@ -86,6 +86,11 @@ pub(super) fn waits_for_result_of_java(site: &Site) -> bool {
     leads_through(&site.call_path, |name| RESULTS.iter().any(|part| name.ends_with(part)))
 }
 
+/// Whether a call path is that of a task in an executor of Java or Python.
+pub(super) fn is_in_executor(site: &Site) -> bool {
+    is_in_task_of_java(site) || is_in_executor_of_python(site)
+}
+
 /// Whether a task of an executor waits here for the result of another, or any thread of C++ for that of a future.
 pub(super) fn waits_in_task_for_result(site: &Site) -> bool {
     let result = |frame: &Frame| {

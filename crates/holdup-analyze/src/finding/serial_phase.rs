@@ -78,7 +78,7 @@ pub(super) const LEAST_TASK_ALONE: f64 = 0.7;
 pub(super) const LEAST_TASK_OTHERS: f64 = 0.1;
 pub(super) const LEAST_TASK_BUSY: f64 = 0.8;
 const LEAST_NS: u64 = 20 * MS;
-pub(super) const LEAST_LOOP_CPU: f64 = 0.8;
+pub(super) const LEAST_LOOP_CPU: f64 = 0.5;
 pub(super) const LEAST_SYNC: f64 = 0.3;
 pub(super) const LEAST_SYNC_SAMPLES: u64 = 200;
 

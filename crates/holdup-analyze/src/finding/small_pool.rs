@@ -39,8 +39,12 @@
 //! sleep, hardly ever for a task, and somebody waits for what they finish, for [`LEAST_WAITED`] of the time and at
 //! least [`LEAST_ANSWERS`] times for each of them: then there are more tasks than threads. That may be an event loop
 //! that they wake, whose tasks show on no thread.
-//! A thread of Java waits on one word of its own for its tasks and in them: call paths tell which. Tasks that wait for
-//! results of others of the same pool are callers, too.
+//! A thread of Java waits on one word of its own for its tasks and in them: call paths tell which.
+//!
+//! Or tasks of an executor wait for others of the same: see [`own_pool`].
+//!
+//! Or at least [`LEAST_NOT_ACCEPTED`] connections, on average, wait to be accepted, while [`LEAST_LEFT`] of the CPUs'
+//! time is left: the program takes no more at a time, or all who could accept them wait for something else.
 //!
 //! Of .NET's thread pool, which gets a thread or two more a second, the proof is more of them from the beginning.
 //!
@@ -55,11 +59,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_trace::{Pid, Tid};
+use holdup_trace::{Counter, Pid, Tid};
 
 use super::stages::{self, Limiter};
-use super::weigh::{self, MS, count, ns, part};
-use super::{Cure, Finding, Kind, Rule, Subject, alone, goroutines, runtime};
+use super::weigh::{self, MS, count, mean, ns, part};
+use super::{Cure, Finding, Kind, Rule, Subject, alone, goroutines, own_pool, runtime};
 use crate::facts::{AccountState, Blame, Facts, Leaf, LockFacts, LockNumber, Primitive, Reason, Site, ThreadFacts};
 use crate::names::{Frame, Role, is_sleep, leads_through, words};
 
@@ -76,6 +80,8 @@ pub(super) const RULE: Rule = Rule {
         "entries",
         "borrowers",
         "takers",
+        "waiting_connections",
+        "threads",
     ],
 };
 
@@ -100,6 +106,10 @@ const LEAST_HALF: f64 = 0.7;
 const LEAST_CALLS: u64 = 10;
 /// More threads for .NET's pool from the beginning, which gets one or two a second by itself: 16 and 64, hexadecimal.
 const MORE_FOR_DOTNET: &str = "--env COMPlus_ThreadPool_ForceMinWorkerThreads=10,40";
+/// So many connections wait to be accepted, on average, and so much of the CPUs' time is left. One that nobody ever
+/// accepts, at a socket that is not used, is not quite as many.
+pub(super) const LEAST_NOT_ACCEPTED: f64 = 1.0;
+pub(super) const LEAST_LEFT: f64 = 0.5;
 /// How many tasks wait for their turn shows on no thread.
 const TASKS_NOT_SEEN: Option<f64> = Some(f64::INFINITY);
 
@@ -113,8 +123,17 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     if !places.is_empty() {
         return places;
     }
-    let of_library =
-        [borrowed, half_pool_of_uv, pool_of_uv, blocked_executor, queued_executor, blocked_loop, blocked_common_pool];
+    let of_library = [
+        borrowed,
+        half_pool_of_uv,
+        pool_of_uv,
+        blocked_executor,
+        own_pool::finding,
+        queued_executor,
+        blocked_loop,
+        blocked_common_pool,
+        not_accepted,
+    ];
     if let Some(pool) = of_library.into_iter().find_map(|pool| pool(facts)) {
         return vec![pool];
     }
@@ -480,6 +499,29 @@ fn blocked_pool(facts: &Facts, workers: &[&ThreadFacts], waited_ns: u64, place: 
     }
 }
 
+/// Connections that wait to be accepted, on average, by a program whose threads mostly wait as well.
+fn not_accepted(facts: &Facts) -> Option<Finding> {
+    let waited_ns = facts.counters.get(&Counter::ConnectionsWaitedNs).copied().unwrap_or(0);
+    let waiting = waited_ns as f64 / facts.span_ns().max(1) as f64;
+    let threads: Vec<&ThreadFacts> =
+        facts.threads.iter().filter(|thread| thread.life_ns() * 2 >= facts.span_ns()).collect();
+    let busiest = threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
+    let process = facts.processes.iter().find(|process| process.pid == busiest.pid)?;
+    let small = waiting >= LEAST_NOT_ACCEPTED && weigh::idle(facts) >= LEAST_LEFT;
+    small.then(|| Finding {
+        severity: waiting / (waiting + threads.len() as f64),
+        bound: TASKS_NOT_SEEN,
+        subjects: vec![weigh::process_subject(process)],
+        place: weigh::blocked_at(threads.iter().copied()),
+        evidence: vec![
+            mean("waiting_connections", waiting),
+            count("threads", threads.len() as u64),
+            ns("waited_ns", waited_ns),
+        ],
+        ..Finding::new(Kind::SmallPool, Cure::AcceptMore, weigh::record_again())
+    })
+}
+
 /// Executors of which all threads are so, the one that is waited for longest.
 fn queued_executor(facts: &Facts) -> Option<Finding> {
     let in_pool = |one: &ThreadFacts| {
@@ -521,8 +563,7 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         let (own, passed_on, all) = (sum(&|tid| tids.contains(&tid)), sum(&passes_on), sum(&|_| true));
         own > 0 && own * 5 >= (all - passed_on) * 4 && own * 3 >= all
     };
-    let in_tasks: BTreeMap<Tid, OwnWaits<'_>> =
-        tids.iter().map(|tid| (*tid, OwnWaits::of(facts, *tid, ended_by_them))).collect();
+    let in_tasks: BTreeMap<Tid, OwnWaits<'_>> = tids.iter().map(|tid| (*tid, OwnWaits::of(facts, *tid))).collect();
     let blocked = |one: &ThreadFacts| {
         let times = one.off.iter().filter(|(reason, _)| blocks(reason)).map(|(_, time)| time);
         let (count, ns) = times.fold((0, 0), |(count, ns), time| (count + time.count, ns + time.ns));
@@ -548,8 +589,6 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         .flat_map(|lock| lock.waiters.iter().map(|(tid, time)| (*tid, time.count, time.ns)))
         .filter(|(tid, ..)| !tids.contains(tid))
         .chain(event_loops(facts, workers, &tids))
-        // Workers that wait for what others of them have not begun.
-        .chain(in_tasks.iter().map(|(tid, own)| (*tid, own.answers, own.answers_ns)))
         .filter(|(.., ns)| *ns as f64 >= LEAST_WAITED * facts.span_ns() as f64)
         .collect();
     let callers: BTreeSet<Tid> = answered.iter().map(|(tid, ..)| *tid).collect();
@@ -600,31 +639,20 @@ fn event_loops(facts: &Facts, workers: &[&ThreadFacts], tids: &BTreeSet<Tid>) ->
 struct OwnWaits<'a> {
     count: u64,
     ns: u64,
-    /// Those of them that wait for what the others of the pool have not done yet.
-    answers: u64,
-    answers_ns: u64,
-    /// Where most of them are; rather not there.
+    /// Where most of them are.
     place: Option<&'a Site>,
 }
 
 impl OwnWaits<'_> {
-    fn of(facts: &Facts, tid: Tid, is_ended_by_pool: impl Fn(&LockFacts) -> bool) -> OwnWaits<'_> {
+    fn of(facts: &Facts, tid: Tid) -> OwnWaits<'_> {
         let is_own = |lock: &&LockFacts| matches!(lock.waiters[..], [(waiter, _)] if waiter == tid);
-        let own = facts.locks.iter().filter(is_own);
-        let waits = own.flat_map(|lock| lock.wait_sites.iter().map(move |site| (lock, site)));
-        let mut found = OwnWaits::default();
-        let mut places = Vec::new();
         // How it sleeps is a wait by itself.
-        let in_task = |site: &Site| runtime::is_in_task_of_java(site) && !leads_through(&site.call_path, is_sleep);
-        for (lock, site) in waits.filter(|(_, site)| in_task(site)) {
+        let in_task = |site: &&Site| runtime::is_in_task_of_java(site) && !leads_through(&site.call_path, is_sleep);
+        let mut found = OwnWaits::default();
+        for site in facts.locks.iter().filter(is_own).flat_map(|lock| &lock.wait_sites).filter(in_task) {
             (found.count, found.ns) = (found.count + site.count, found.ns + site.ns);
-            let for_result = runtime::waits_for_result_of_java(site);
-            if for_result && is_ended_by_pool(lock) {
-                (found.answers, found.answers_ns) = (found.answers + site.count, found.answers_ns + site.ns);
-            }
-            places.push((!for_result, site.ns, site));
+            found.place = found.place.filter(|most| most.ns >= site.ns).or(Some(site));
         }
-        found.place = places.into_iter().max_by_key(|(is_other, ns, _)| (*is_other, *ns)).map(|(.., site)| site);
         found
     }
 }

@@ -1,6 +1,6 @@
 //! What all rules weigh with: the working time of threads, shares and rates, and the making of evidence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_trace::{Pid, Tid};
 
@@ -157,6 +157,20 @@ pub(super) fn own_share(facts: &Facts, finding: &Finding) -> f64 {
 pub(super) fn waiting_cost(facts: &Facts) -> f64 {
     let others = share_in(facts, |frame| frame.role != Role::Lock) - of_futexes(facts);
     1.0 - at_least(others.max(0.0), samples(facts)) * sampled_share(facts)
+}
+
+/// The part of the CPU time that goes with a finding's lock inside the C library: in the functions of the library that
+/// take it, as the program calls them, and in what these call. Who calls them less saves all of it.
+pub(super) fn of_calls(facts: &Facts, finding: &Finding) -> f64 {
+    let lock = lock_of(finding).and_then(|number| facts.lock(number));
+    let Some(lock) = lock.filter(|lock| lock.primitive == Primitive::Libc) else { return 0.0 };
+    let called = |site: &Site| {
+        let program = site.call_path.iter().position(|frame| frame.role == Role::Program)?;
+        site.call_path[..program].last()?.function.clone()
+    };
+    let functions: BTreeSet<_> = lock.wait_sites.iter().filter_map(called).collect();
+    let is_called = |frame: &Frame| frame.function.as_ref().is_some_and(|name| functions.contains(name));
+    share(samples_below(facts, is_called), samples(facts)).min(1.0) * sampled_share(facts)
 }
 
 /// The part of the samples in the kernel's work on futexes.
@@ -759,6 +773,11 @@ pub(super) fn ns(name: &'static str, value: u64) -> Evidence {
 /// A share.
 pub(super) fn part(name: &'static str, value: f64) -> Evidence {
     Evidence { name, value, unit: Unit::Share }
+}
+
+/// How many of something there are on average.
+pub(super) fn mean(name: &'static str, value: f64) -> Evidence {
+    Evidence { name, value, unit: Unit::Count }
 }
 
 /// A ratio.

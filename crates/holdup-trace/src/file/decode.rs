@@ -392,6 +392,10 @@ fn counter(code: u64) -> Option<Counter> {
         12 => Counter::NominalCycles,
         13 => Counter::L2References,
         14 => Counter::L3References,
+        15 => Counter::QuotaNs,
+        16 => Counter::QuotaPeriods,
+        17 => Counter::ThrottledPeriods,
+        18 => Counter::ConnectionsWaitedNs,
         _ => return None,
     })
 }

@@ -430,6 +430,10 @@ fn counter_code(counter: Counter) -> u64 {
         Counter::NominalCycles => 12,
         Counter::L2References => 13,
         Counter::L3References => 14,
+        Counter::QuotaNs => 15,
+        Counter::QuotaPeriods => 16,
+        Counter::ThrottledPeriods => 17,
+        Counter::ConnectionsWaitedNs => 18,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use holdup_analyze::Kind;
+
 use super::build::{self, Frames};
 use super::expectation::Expectation;
 use super::others::Others;
@@ -122,7 +124,8 @@ fn every_program_is_tested() {
     assert_eq!(files, tested);
 }
 
-/// Here, or in the labelled corpus that `cargo xtask truth` records; what hangs is in [`super::deadlock`].
+/// Here, or in the labelled corpus that `cargo xtask truth` records; what hangs is in [`super::deadlock`], what is
+/// stopped in [`super::limited`].
 #[test]
 fn every_kind_has_a_program() {
     let mut kinds: Vec<_> =
@@ -133,7 +136,7 @@ fn every_kind_has_a_program() {
         let label = label.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
         kinds.extend(label.split('|').map(str::to_owned));
     }
-    for kind in holdup_analyze::Kind::ALL.into_iter().filter(|kind| *kind != holdup_analyze::Kind::Deadlock) {
+    for kind in Kind::ALL.into_iter().filter(|kind| !matches!(kind, Kind::Deadlock | Kind::CpuQuota)) {
         assert!(kinds.iter().any(|name| name == kind.name()), "no program shows {}", kind.name());
     }
 }

@@ -12,6 +12,7 @@ mod faults;
 mod fixtures;
 mod generated;
 mod import;
+mod limited;
 mod live;
 mod locks;
 mod others;

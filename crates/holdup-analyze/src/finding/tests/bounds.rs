@@ -41,6 +41,22 @@ fn what_waits_for_a_lock_cost_bounds_the_gain_too() {
 }
 
 #[test]
+fn what_calls_of_the_c_library_cost_goes_with_its_own_lock() {
+    let mut facts = hot();
+    let bound = |facts: &Facts| all(facts).into_iter().find(|one| one.kind == Kind::HotLock).unwrap().bound.unwrap();
+    facts.locks[0].primitive = Primitive::Libc;
+    let path = [("__lll_lock_wait_private", Role::Lock), ("mktime", Role::Runtime), ("parse", Role::Program)];
+    let call_path = path.iter().map(|(name, role)| Frame::named(name, *role)).collect();
+    facts.locks[0].wait_sites = vec![Site { call_path, count: 1, ns: S }];
+    facts.totals.user_samples = 400;
+    let mktime = Code { inclusive: 360, ..code("mktime", Role::Runtime, 400) };
+    facts.symbols = vec![mktime.clone()];
+    assert!((bound(&facts) - 1.0 / 0.1 / (1.0 - UNSEEN)).abs() < 1e-9, "{}", bound(&facts));
+    facts.symbols = vec![Code { inclusive: 0, ..mktime }];
+    assert!(bound(&facts) < 5.0, "only what is waited goes");
+}
+
+#[test]
 fn a_bound_is_what_its_kind_knows_to_go_with_it() {
     let found = |facts: &Facts, kind| all(facts).into_iter().find(|one| one.kind == kind).unwrap();
     let near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;

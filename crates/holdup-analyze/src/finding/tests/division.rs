@@ -512,6 +512,47 @@ pub(super) fn with_all() -> Facts {
     facts
 }
 
+/// Three processes that a fourth has started: one has most of the work.
+pub(super) fn shared_out() -> Facts {
+    let mut facts = quiet(4);
+    for (index, work_ns) in [(1, 900 * MS), (2, 700 * MS), (3, 300 * MS)] {
+        let thread = &mut facts.threads[index];
+        thread.pid = Pid(PID + index as u32);
+        thread.hot_sites = vec![site("fit")];
+        (thread.on_cpu_ns, thread.ended_ns, thread.exited) = (work_ns, S + work_ns, true);
+        facts.processes.push(ProcessFacts {
+            pid: thread.pid,
+            started_by: Some(Pid(PID)),
+            threads: 1,
+            ..ProcessFacts::default()
+        });
+    }
+    facts.totals.on_cpu_ns = 1_900 * MS;
+    facts
+}
+
+#[test]
+fn the_last_of_several_processes_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::Imbalance,
+        shared_out,
+        &[
+            ("another goes on as long", |facts| facts.threads[2].ended_ns = S + 701 * MS),
+            ("it does something else", |facts| facts.threads[1].hot_sites = vec![site("collect")]),
+            ("it began later", |facts| facts.threads[1].born_ns = S + 101 * MS),
+            ("the others idle", |facts| facts.threads[2].on_cpu_ns = 340 * MS),
+            ("who started them works beside them", |facts| facts.threads[0].on_cpu_ns = 301 * MS),
+            ("nobody is known to have started them", |facts| {
+                facts.processes.iter_mut().for_each(|process| process.started_by = None);
+            }),
+        ],
+    );
+    let found = &judge(Kind::Imbalance, &shared_out())[0];
+    assert_eq!(found.subjects, [weigh::thread_subject(&shared_out(), Tid(PID + 1))]);
+    let saved = 0.9 - 1.9 / 3.0;
+    assert!((found.severity - saved).abs() < 1e-9, "{}: four CPUs share 1.9 s of work among three", found.severity);
+}
+
 #[test]
 fn one_that_has_all_events_at_its_thresholds() {
     holds_at_its_thresholds(

@@ -66,6 +66,20 @@ fn a_lock_that_a_worker_has_while_it_works_is_what_its_giver_waits_for() {
 }
 
 #[test]
+fn of_those_that_explain_each_other_the_worst_is_left() {
+    let of = |kind, severity| Finding { severity, ..finding(kind, &[("waiters", 3.0)]) };
+    let uneven = of(Kind::Imbalance, 0.43);
+    let stage = of(Kind::SlowStage, 0.31);
+    let mut serial = of(Kind::SerialPhase, 0.33);
+    assert_eq!(left(&facts(), &[uneven.clone(), serial.clone()]), [Kind::Imbalance]);
+    assert_eq!(left(&facts(), &[serial.clone(), stage.clone()]), [Kind::SerialPhase]);
+    assert_eq!(left(&facts(), &[stage.clone(), uneven.clone()]), [Kind::SlowStage]);
+    assert_eq!(left(&facts(), &[uneven.clone(), serial.clone(), stage.clone()]), [Kind::Imbalance]);
+    serial.cure = Cure::CallAsynchronously;
+    assert_eq!(left(&facts(), &[uneven, serial, stage]), [Kind::SerialPhase], "calls are what is to be changed");
+}
+
+#[test]
 fn who_waits_for_the_busiest_of_several_waits_for_no_stage() {
     let thread = |kind, waiters| {
         let mut found = finding(kind, &[("waiters", waiters)]);

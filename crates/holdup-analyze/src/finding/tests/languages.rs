@@ -36,7 +36,9 @@ fn what_the_event_loop_of_node_does_itself_at_the_thresholds() {
         event_loop,
         &[
             ("it does less", |facts| facts.symbols[1].inclusive = 199),
-            ("others work as well", |facts| facts.threads[1].on_cpu_ns = 201 * MS),
+            ("others work as well", |facts| {
+                facts.threads[1..].iter_mut().for_each(|thread| thread.on_cpu_ns = 401 * MS);
+            }),
             ("it idles", |facts| facts.end_ns = S + 1_201 * MS),
             ("it is no event loop", |facts| facts.threads[0].tid = Tid(PID + 9)),
             ("samples are few", |facts| {

@@ -31,16 +31,16 @@ use crate::facts::{
 };
 use crate::names::{Frame, GENERATED, Role};
 use crowds::{crowd, herd, monitor_herd, wasted};
-use division::{alone, connecting, copying, goroutines, one_by_one, rounds, uneven, with_all};
+use division::{alone, connecting, copying, goroutines, one_by_one, rounds, shared_out, uneven, with_all};
 use languages::{collecting, event_loop, interpreted, stopped, stopping};
 use locks::{all_kept_out, behind, by_the_clock, convoy, hot, inverted, passed_lock, refused, sleeper, starving};
 use looks::{looking_for_long, looking_goroutines, polling, polling_in_a_chain};
 use memory::{allocating, faulting, mapping, syncing};
 use pipelines::stage;
-use pools::{borrowing, by_turns, pool, queued_tasks};
+use pools::{borrowing, by_turns, nested, not_accepted, pool, queued_tasks};
 use spinning::{atomic, fought_over, kernel, kernel_locked, spinning, yielding, yielding_goroutine};
 use standstill::{deadlocked, lingering, missed, standing, starved, stuck};
-use starts::{churning, confined, of_two_cpus, programs_started};
+use starts::{churning, confined, limited, of_two_cpus, programs_started};
 use switching::{handing_over, pair, switching, turns};
 
 const PID: u32 = 100;
@@ -226,6 +226,10 @@ const BASES: &[Base] = &[
     (Kind::Starvation, all_kept_out),
     (Kind::CpuAffinity, confined),
     (Kind::CpuAffinity, of_two_cpus),
+    (Kind::CpuQuota, limited),
+    (Kind::SmallPool, not_accepted),
+    (Kind::Imbalance, shared_out),
+    (Kind::SmallPool, nested),
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),
     (Kind::CopiedMessages, copying),

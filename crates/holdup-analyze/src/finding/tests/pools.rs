@@ -484,13 +484,84 @@ fn waits_of_tasks_of_java_on_the_worker_s_own_word_block_it() {
     let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
     assert_eq!(judge(Kind::SmallPool, &facts(idle)).len(), 0, "they wait for tasks");
     assert_eq!(judge(Kind::SmallPool, &facts("java.lang.Thread.sleep")).len(), 0, "a sleep is told as such already");
-    // Nobody else waits, but one of them for what the other has not begun.
-    let mut nested = facts("java.util.concurrent.FutureTask.get");
-    nested.locks.remove(0);
-    assert_eq!(judge(Kind::SmallPool, &nested).len(), 0, "nobody of theirs ends these waits");
-    let ended = |worker: u32| Holder { tid: Tid(PID + worker), count: 50, ns: 400 * MS };
-    nested.locks.iter_mut().for_each(|lock| lock.holders = vec![ended(1), ended(2)]);
-    assert_eq!(judge(Kind::SmallPool, &nested).len(), 1);
+}
+
+/// A connection waits, all the time, until one of three threads accepts them.
+pub(super) fn not_accepted() -> Facts {
+    let mut facts = quiet(3);
+    facts.threads[0].on_cpu_ns = 2 * S;
+    facts.totals.on_cpu_ns = 2 * S;
+    facts.counters.insert(Counter::ConnectionsWaitedNs, S);
+    facts
+}
+
+#[test]
+fn connections_that_nobody_accepts_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        not_accepted,
+        &[
+            ("they are few", |facts| facts.counters.extend([(Counter::ConnectionsWaitedNs, 999 * MS)])),
+            ("CPUs are busy", |facts| {
+                facts.threads[0].on_cpu_ns = 2_010 * MS;
+                facts.totals.on_cpu_ns = 2_010 * MS;
+            }),
+        ],
+    );
+    let found = &judge(Kind::SmallPool, &not_accepted())[0];
+    assert_eq!((found.cure, found.severity), (Cure::AcceptMore, 0.25));
+}
+
+/// Two tasks of a pool of three wait for what the third thread has to run.
+pub(super) fn nested() -> Facts {
+    let mut facts = quiet(4);
+    for worker in 1..4 {
+        facts.threads[worker].name = format!("desk-{worker}");
+        let waited_ns = [0, 700 * MS, 650 * MS, 0][worker];
+        off(&mut facts, worker, Reason::Futex(Primitive::Park), 20, waited_ns + 80 * MS);
+        facts.threads[worker].on_cpu_ns = 100 * MS;
+        let path = [
+            "java.util.concurrent.FutureTask.get",
+            "Report.build",
+            "java.util.concurrent.ThreadPoolExecutor.runWorker",
+        ];
+        let call_path = path.iter().map(|name| Frame::named(name, Role::Program)).collect();
+        let results = Site { call_path, count: 10, ns: waited_ns };
+        facts.locks.push(LockFacts {
+            pid: Pid(PID),
+            primitive: Primitive::Park,
+            waits: 10,
+            waiters: vec![(Tid(PID + worker as u32), OffTime { count: 10, ns: waited_ns })],
+            wait_sites: vec![results],
+            holders: vec![
+                Holder { tid: Tid(PID + 3), count: 8, ns: 400 * MS },
+                Holder { tid: Tid(PID), count: 2, ns: 0 },
+            ],
+            ..LockFacts::default()
+        });
+    }
+    facts
+}
+
+#[test]
+fn tasks_that_wait_for_their_own_pool_at_their_thresholds() {
+    holds_at_its_thresholds(
+        Kind::SmallPool,
+        nested,
+        &[
+            ("they hardly wait", |facts| {
+                facts.locks.iter_mut().flat_map(|lock| &mut lock.waiters).for_each(|(_, time)| time.ns /= 2);
+            }),
+            ("others end these waits", |facts| facts.locks[0].holders[1].count = 20),
+            ("it waits once", |facts| facts.locks.iter_mut().for_each(|lock| lock.waiters[0].1.count = 1)),
+            ("there are threads left", |facts| off(facts, 3, Reason::Futex(Primitive::Park), 20, 950 * MS)),
+            ("no executor runs them", |facts| {
+                facts.locks.iter_mut().for_each(|lock| drop(lock.wait_sites[0].call_path.pop()));
+            }),
+        ],
+    );
+    let found = &judge(Kind::SmallPool, &nested())[0];
+    assert_eq!((found.cure, found.severity), (Cure::WaitElsewhere, 0.45), "of three threads' time");
 }
 
 #[test]

@@ -211,6 +211,35 @@ fn few_cpus_for_goroutines_at_their_thresholds() {
     assert_eq!(found.cure, Cure::RaiseGomaxprocs);
 }
 
+/// Three threads compute, with half of a CPU for all of them.
+pub(super) fn limited() -> Facts {
+    let mut facts = quiet(3);
+    for thread in &mut facts.threads {
+        thread.on_cpu_ns = 160 * MS;
+        thread.account.ns[AccountState::Running as usize] = 160 * MS;
+        thread.account.ns[AccountState::CpuOther as usize] = 840 * MS;
+    }
+    facts.counters.extend([(Counter::QuotaNs, 500 * MS), (Counter::QuotaPeriods, 10), (Counter::ThrottledPeriods, 9)]);
+    facts
+}
+
+#[test]
+fn cpu_quota_at_its_thresholds() {
+    holds_at_its_thresholds(
+        Kind::CpuQuota,
+        limited,
+        &[
+            ("it is hardly ever stopped", |facts| {
+                facts.counters.extend([(Counter::QuotaPeriods, 100), (Counter::ThrottledPeriods, 9)]);
+            }),
+            ("there is no limit", |facts| facts.counters.clear()),
+            ("it wants no more", |facts| facts.counters.extend([(Counter::QuotaNs, 3 * S)])),
+        ],
+    );
+    let severity = judge(Kind::CpuQuota, &limited())[0].severity;
+    assert!((severity - 0.9 * (1.0 - 0.5 / 3.0)).abs() < 1e-9, "{severity}");
+}
+
 #[test]
 fn cpu_affinity_at_its_thresholds() {
     holds_at_its_thresholds(

@@ -7,6 +7,7 @@
 mod allowance;
 mod assemble;
 mod attach;
+mod backlog;
 mod blocked;
 mod bpf;
 mod builds;
@@ -36,6 +37,7 @@ mod plan;
 mod pointers;
 mod probe;
 mod python;
+mod quota;
 mod reduce;
 mod refusal;
 mod rights;

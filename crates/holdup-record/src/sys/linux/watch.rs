@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use holdup_trace::{Blocked, Capabilities, Event, Header, Tid, What};
 use rustc_hash::FxHashMap;
 
+use super::backlog::Backlog;
 use super::counters::Counters;
 use super::interpreters::Interpreters;
 use super::looks::{self, Looks, Seen};
 use super::machine;
 use super::perf::Linux;
+use super::quota::Quota;
 use super::snapshot::{Transfers, Usages};
 use super::words::{self, Hot, Place, Processes, Words};
 
@@ -73,6 +75,7 @@ struct Aim {
 const WORDS: Duration = Duration::from_millis(5);
 const AIM: Duration = Duration::from_millis(50);
 const COUNTERS: Duration = Duration::from_millis(100);
+const BACKLOG: Duration = Duration::from_millis(200);
 /// Usage is read at these ages of the recording, and then once a second.
 const USAGES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
 const USAGE: Duration = Duration::from_secs(1);
@@ -184,6 +187,8 @@ struct Watcher {
     aim: Arc<Mutex<Aim>>,
     usages: Usages,
     transfers: Transfers,
+    quota: Quota,
+    backlog: Backlog,
     words: Words<Processes>,
     looks: Looks<looks::Linux>,
     interpreters: Interpreters,
@@ -196,13 +201,15 @@ impl Watcher {
         let looks = Looks::new(looks::Linux, capabilities);
         let (interpreters, words) = (Interpreters::default(), Words::new(Processes));
         let (usages, transfers) = (Usages::new(), Transfers::default());
-        Watcher { aim, usages, transfers, words, looks, interpreters, looked: None, counters }
+        let (quota, backlog) = (Quota::default(), Backlog::default());
+        Watcher { aim, usages, transfers, quota, backlog, words, looks, interpreters, looked: None, counters }
     }
 
     fn run(mut self, stopped: &Receiver<()>, see: &Sender<Seen>) {
         let began = Instant::now();
         let mut usage_due = USAGES.into_iter().chain((1..).map(|second| USAGE * second)).peekable();
         let mut counters_due = COUNTERS;
+        let mut backlog_due = Duration::ZERO;
         loop {
             let (wanted, pids) = {
                 let aim = self.aim.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,6 +233,11 @@ impl Watcher {
             if last || usage_due.next_if(|due| age >= *due).is_some() {
                 events.extend(self.usages());
                 events.extend(self.transfers.sample(&pids));
+                events.extend(self.quota.sample(&pids));
+            }
+            if last || age >= backlog_due {
+                backlog_due = age + BACKLOG;
+                events.extend(self.backlog.sample(&pids));
             }
             if last || age >= counters_due {
                 counters_due = age + COUNTERS;

@@ -245,6 +245,12 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             },
             under(finding)
         ),
+        Kind::Imbalance if value(finding, "last_share").is_some() => format!(
+            "The work is uneven: of {} that share it, {subject} is left alone for {} of the time{}.",
+            number::counted(value(finding, "processes").unwrap_or(0.0) as usize, "process"),
+            value(finding, "last_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
         Kind::Imbalance if value(finding, "tail_share").is_some() => format!(
             "The work is uneven: {subject} hands it to {} and waits for the last, {} times a second; for {} of the time \
              one of them goes on alone{}.",
@@ -333,6 +339,17 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
              themselves{}.",
             others(finding, "borrowers", "thread"),
             value(finding, "waited_share").map(number::percent).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::SmallPool if finding.cure == Cure::AcceptMore => format!(
+            "On average {} connections wait until {subject} accepts them, while CPUs are free: it takes no more at a time, \
+             or all who could wait for something else{}.",
+            value(finding, "waiting_connections").map(number::ratio).unwrap_or_default(),
+            under(finding)
+        ),
+        Kind::SmallPool if finding.cure == Cure::WaitElsewhere => format!(
+            "{much} of the time of {} goes by in tasks that wait for tasks which the same threads have to run{}.",
+            others(finding, "workers", "thread"),
             under(finding)
         ),
         Kind::SmallPool if value(finding, "callers").is_none() => format!(
@@ -472,6 +489,13 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
              run: {much} of it would go with the others.",
             allowed_cpus(finding),
             value(finding, "delay_share").map(number::percent).unwrap_or_default()
+        ),
+        Kind::CpuQuota => format!(
+            "The control group of {subject} may use {} CPUs, and was stopped in {} of its periods, while threads \
+             want {} CPUs: {much} of the time would go without the limit.",
+            value(finding, "allowed_cpu_time").map(number::ratio).unwrap_or_default(),
+            value(finding, "throttled_share").map(number::percent).unwrap_or_default(),
+            value(finding, "wanted_cpus").map(number::ratio).unwrap_or_default()
         ),
         Kind::InterpreterLock if finding.cure == Cure::LargerTasks => {
             let caller = finding.place.as_ref().and_then(name::own_caller);
@@ -1058,6 +1082,11 @@ fn cure(cure: Cure) -> &'static str {
             "Let Go use more CPUs at once: GOMAXPROCS in the environment or runtime.GOMAXPROCS in the program, or the limit \
              of the container, from which Go 1.25 and later take it."
         }
+        Cure::RaiseQuota => {
+            "Allow the container or service more CPU time (cpu.max; docker --cpus, Kubernetes' resources.limits.cpu, \
+             systemd's CPUQuota), or run no more threads at once than that is CPUs: who comes first in a period stops \
+             the others."
+        }
         Cure::WidenAffinity => {
             "Let these threads run on all CPUs: threads inherit the set of the thread that makes them, so give one its \
              own CPU after it has made the others (sched_setaffinity, pthread_setaffinity_np, taskset, a cpuset)."
@@ -1065,6 +1094,14 @@ fn cure(cure: Cure) -> &'static str {
         Cure::WakeWhoCanGoOn => {
             "Look whether there is something to wait for with the lock held; give what different threads wait for a \
              condition of its own each, or wake all; let no task wait for tasks that only its own pool can run."
+        }
+        Cure::AcceptMore => {
+            "Allow more connections at a time (workers, threads, a limit such as maxconn), or let those go sooner that send \
+             nothing (the time that they are kept alive)."
+        }
+        Cure::WaitElsewhere => {
+            "Compose the tasks so that none waits (CompletableFuture, as_completed outside of the pool), or run those that \
+             wait and those that are waited for in a pool each."
         }
         Cure::CallAsynchronously => {
             "Call the forms without Sync (zlib.gzip, crypto.pbkdf2, crypto.scrypt), which libuv's pool runs beside the event \

@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 54] = [
+    const CURES: [Cure; 57] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -299,7 +299,10 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::KeepThreads,
         Cure::KeepProcesses,
         Cure::WidenAffinity,
+        Cure::WaitElsewhere,
+        Cure::AcceptMore,
         Cure::RaiseGomaxprocs,
+        Cure::RaiseQuota,
         Cure::WakeWhoCanGoOn,
         Cure::TakeWhatIsThere,
         Cure::CallAsynchronously,

@@ -2,6 +2,7 @@
 //! of it.
 
 use holdup_analyze::{AccountState, Doubt, Facts, Kind, Primitive, Problem, Role, Site};
+use holdup_trace::Counter;
 
 use super::super::document::{Column, Document, Ink, Table, ink};
 use super::super::number;
@@ -409,8 +410,9 @@ pub fn problem(facts: &Facts, problem: &Problem) -> String {
             number::count(*recorded as f64)
         ),
         Problem::Displaced { displaced_ns, working_ns } => format!(
-            "Other programs had the CPUs for {} of the time that the threads wanted to work; what they waited then is not held \
-             against the program.",
+            "Other programs{} had the CPUs for {} of the time that the threads wanted to work; what they waited then is \
+             not held against the program.",
+            if facts.counters.contains_key(&Counter::QuotaNs) { " or the limit of its control group" } else { "" },
             number::percent(*displaced_ns as f64 / (*working_ns).max(1) as f64),
         ),
         Problem::Unreadable { path, hits } => format!(

@@ -24,9 +24,11 @@ use self::interval::{Course, Found, Times, Wait};
 use self::sight::{Sight, is_gone};
 use super::allowance::Allowance;
 use super::assemble::Sink;
+use super::backlog::Backlog;
 use super::blocked::{self, Call};
 use super::interpreters::Interpreters;
 use super::looks::{self, is_about_descriptor};
+use super::quota::Quota;
 use super::reduce::Spaces;
 use super::snapshot::Transfers;
 use super::still::Still;
@@ -55,7 +57,9 @@ struct Sampler {
     interpreters_due_ns: u64,
     /// What processes read and write, and when that is asked next.
     transfers: Transfers,
-    transfers_due_ns: u64,
+    quota: Quota,
+    backlog: Backlog,
+    totals_due_ns: u64,
     /// What is told next, to be put in order of time: a thread that rests is told of from its last look on.
     events: Vec<Event>,
 }
@@ -154,7 +158,7 @@ const SLOWLY_NS: u64 = 4_000_000_000;
 /// The same of children.
 const CHILDREN_NS: u64 = 500_000_000;
 /// What processes read and write is asked so often.
-const TRANSFERS_NS: u64 = 250_000_000;
+const TOTALS_NS: u64 = 250_000_000;
 /// Words that are read in one round, those that most threads wait for.
 const MOST_WORDS: usize = 32;
 /// A lock's word that has not changed is told of again after this time.
@@ -176,7 +180,9 @@ impl Sampler {
             interpreters: Interpreters::default(),
             interpreters_due_ns: 0,
             transfers: Transfers::default(),
-            transfers_due_ns: 0,
+            quota: Quota::default(),
+            backlog: Backlog::default(),
+            totals_due_ns: 0,
             events: Vec::new(),
         }
     }
@@ -211,7 +217,7 @@ impl Sampler {
             self.look_at_known(tid, now_ns, &mut waited, sink);
         }
         self.look_at_words(waited, now_ns, sink);
-        self.look_at_transfers(now_ns);
+        self.look_at_totals(now_ns);
         let looked = self.threads.values().filter_map(|thread| thread.course.as_ref().map(Course::time_ns));
         let until_ns = looked.min().unwrap_or(now_ns);
         self.events.sort_by_key(|event| event.time_ns);
@@ -239,15 +245,18 @@ impl Sampler {
         });
     }
 
-    /// What processes have read and written, dated like the round.
-    fn look_at_transfers(&mut self, now_ns: u64) {
-        if now_ns < self.transfers_due_ns || !self.aside.is_left() {
+    /// What processes have read and written, and how often they were stopped, dated like the round.
+    fn look_at_totals(&mut self, now_ns: u64) {
+        if now_ns < self.totals_due_ns || !self.aside.is_left() {
             return;
         }
-        self.transfers_due_ns = now_ns + TRANSFERS_NS;
+        self.totals_due_ns = now_ns + TOTALS_NS;
         let pids: Vec<u32> = self.processes.keys().copied().collect();
-        let transfers = &mut self.transfers;
-        let counts = self.aside.spend_on(|| transfers.sample(&pids));
+        let (transfers, quota, backlog) = (&mut self.transfers, &mut self.quota, &mut self.backlog);
+        let counts = self.aside.spend_on(|| {
+            let totals = transfers.sample(&pids).into_iter().chain(quota.sample(&pids));
+            totals.chain(backlog.sample(&pids)).collect::<Vec<_>>()
+        });
         self.events.extend(counts.into_iter().map(|event| Event { time_ns: now_ns, ..event }));
     }
 
