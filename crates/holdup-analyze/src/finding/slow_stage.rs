@@ -3,7 +3,9 @@
 //!
 //! Signs and thresholds:
 //! - a thread that lives for at least half of the recording is idle for at most [`MOST_IDLE`] of its life;
-//! - what others waited for it to do something is at least [`LEAST_WAITED`] of their lives;
+//! - what others waited for it to do something is at least [`LEAST_WAITED`] of the lives of those that wait at least
+//!   one in [`LEAST_OF_LONGEST`] parts of what another does;
+//! - it is not idle while it polls, if others wait to hand it something, by the names of what they call;
 //! - the critical path is with that thread for at least [`LEAST_PATH`] of the elapsed time, where the path tells;
 //! - those that wait do a part of the work, [`LEAST_PART`] of what it does, if it computes, or wait to hand something
 //!   over, by the names of what they call: helpers that have nothing to help with wait for nobody;
@@ -32,12 +34,16 @@
 //! How it can be wrong: threads that wait for a thread because there is nothing else to do (a shell that waits for a
 //! job) look alike.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdup_trace::Tid;
+
 use super::alone;
 use super::goroutines;
 use super::stages::{self, Limiter};
 use super::weigh::{self, MS, count, ns, part};
 use super::{Cure, Finding, Kind, Rule, Subject};
-use crate::facts::{AccountState, Facts, ThreadFacts};
+use crate::facts::{AccountState, Blame, Facts, ThreadFacts};
 use crate::names::Frame;
 
 pub(super) const RULE: Rule = Rule {
@@ -58,6 +64,8 @@ pub(super) const LEAST_TASK_CALLERS: f64 = 0.03;
 pub(super) const LEAST_OF_PEER: f64 = 0.6;
 pub(super) const LEAST_PART: f64 = 0.01;
 const LEAST_NS: u64 = 20 * MS;
+/// Who waits for less than one in so many parts of what another waits is no caller.
+const LEAST_OF_LONGEST: u64 = 10;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
     let limiters = stages::limiters(facts);
@@ -110,7 +118,7 @@ fn takes_turns_at_a_lock(facts: &Facts) -> bool {
 fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
     let thread = facts.thread(limiter.tid)?;
     let waited_ns = limiter.work_ns + limiter.blocked_ns;
-    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &limiter.waiters)).min(1.0);
+    let waited_share = weigh::share(waited_ns, stages::lives_ns(facts, &main_waiters(facts, limiter))).min(1.0);
     let idle = stages::idle_share_of(facts, limiter);
     let fed = stages::is_fed(facts, limiter) && stages::has_backlog(facts, limiter);
     let on_path = |tid| tid == limiter.tid || (limiter.mostly_asks() && limiter.asked.contains(&tid));
@@ -129,7 +137,7 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         return None;
     }
     let account = &thread.account;
-    let asking = if limiter.mostly_asks() { stages::idle_share(thread) - idle } else { 0.0 };
+    let asking = stages::idle_share(thread) - idle;
     let blocked = account.share(AccountState::Sleep) + account.share(AccountState::Io) + asking;
     let place = if is_blocked { stages::blocked_at(facts, limiter) } else { None };
     Some(Finding {
@@ -146,6 +154,17 @@ fn finding(facts: &Facts, limiter: &Limiter) -> Option<Finding> {
         ],
         ..Finding::new(Kind::SlowStage, Cure::WidenStage, weigh::record_again())
     })
+}
+
+/// Those of the waiters that wait for it at least a tenth as long as the one that does so longest.
+fn main_waiters(facts: &Facts, limiter: &Limiter) -> BTreeSet<Tid> {
+    let is_it = |row: &&Blame| row.thread == limiter.tid || row.asker == Some(limiter.tid);
+    let mut waited: BTreeMap<Tid, u64> = BTreeMap::new();
+    for row in facts.blame.iter().filter(is_it).filter(|row| limiter.waiters.contains(&row.waiter)) {
+        *waited.entry(row.waiter).or_default() += row.ns;
+    }
+    let most_ns = waited.values().copied().max().unwrap_or(0);
+    waited.into_iter().filter(|(_, ns)| *ns >= most_ns.div_ceil(LEAST_OF_LONGEST)).map(|(tid, _)| tid).collect()
 }
 
 /// Whether those that wait are not idle all the while: who asks and is done with the answer at once is as fast as the

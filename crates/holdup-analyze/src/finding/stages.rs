@@ -223,7 +223,7 @@ pub(super) fn reads_and_pauses(facts: &Facts, tid: Tid) -> bool {
 
 /// Whether another thread waits to hand this one something, by the name of what it calls: a queue that is always full.
 fn is_sent_to(facts: &Facts, tid: Tid) -> bool {
-    const HAND_OVERS: [&str; 6] = ["send", "put", "push", "enqueue", "offer", "submit"];
+    const HAND_OVERS: [&str; 7] = ["send", "put", "push", "enqueue", "enq", "offer", "submit"];
     let sends = |site: &Site| {
         let functions = site.call_path.iter().filter_map(|frame| frame.function.as_deref()).take(HAND_OVER_DEPTH);
         functions.flat_map(words).any(|word| HAND_OVERS.contains(&word.as_str()))
@@ -245,8 +245,10 @@ pub(super) fn has_backlog(facts: &Facts, one: &Limiter) -> bool {
         return idle_share(thread) - asking_share(facts, thread) <= MOST_IDLE_ASKING;
     }
     let (mut blocked, mut waits) = (0, 0);
+    let asks_by_poll = is_sent_to(facts, one.tid);
     for (reason, time) in &thread.off {
         match AccountState::of(*reason) {
+            _ if asks_by_poll && *reason == Reason::Poll => blocked += time.count,
             AccountState::Work => waits += time.count,
             AccountState::Sleep | AccountState::Io | AccountState::Memory => blocked += time.count,
             _ => {}
@@ -266,10 +268,15 @@ fn asking_share(facts: &Facts, thread: &ThreadFacts) -> f64 {
     weigh::share(facts.blame.iter().filter(own).map(|row| row.ns).sum(), thread.life_ns())
 }
 
-/// The share of its life in which a thread that others wait for had nothing to do.
+/// The share of its life in which a thread that others wait for had nothing to do. If they wait to hand it something,
+/// it polls for what it waits for itself.
 pub(super) fn idle_share_of(facts: &Facts, one: &Limiter) -> f64 {
-    let asking = |thread| if one.mostly_asks() { asking_share(facts, thread) } else { 0.0 };
-    facts.thread(one.tid).map_or(1.0, |thread| idle_share(thread) - asking(thread))
+    let polling = |thread: &ThreadFacts| {
+        let polled = thread.off.get(&Reason::Poll).filter(|_| is_sent_to(facts, one.tid));
+        polled.map_or(0.0, |time| weigh::share(time.ns, thread.life_ns()))
+    };
+    let asking = |thread: &ThreadFacts| if one.mostly_asks() { asking_share(facts, thread) } else { polling(thread) };
+    facts.thread(one.tid).map_or(1.0, |thread| (idle_share(thread) - asking(thread)).max(0.0))
 }
 
 /// Where a thread is while others wait for it and it waits for something else itself.

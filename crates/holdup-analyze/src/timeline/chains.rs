@@ -16,7 +16,7 @@ use super::engine::Engine;
 use super::ids::{FoundId, ListedId, Table, ThreadId, unknown_last};
 use super::lock::Place;
 use super::log::Stay;
-use super::thread::Thread;
+use super::thread::{self, Thread};
 use crate::facts::{AccountState as State, Leaf, Reason};
 use crate::histogram::Histogram;
 use crate::names::SpaceId;
@@ -481,14 +481,17 @@ impl<M: Meaning> Walker<'_, M> {
     }
 
     /// The thread that ends the program. As a process exits, its threads end at once, in any order: then it is the
-    /// first one, if that ends with them.
+    /// first one, if that ends with them. Where the program goes on as the recording ends, it is the one that worked
+    /// most: the first thread of a server may do nothing.
     fn last_thread(&self, start: u64) -> Option<ThreadId> {
         let ends = || self.engine.threads.each().filter(|(_, thread)| thread.last > start);
         let end = ends().map(|(_, thread)| thread.last).max()?;
-        let is_first = |thread: &Thread| thread.tid.0 == thread.pid.0 && end - thread.last <= EXIT_NS;
-        ends()
-            .max_by_key(|(index, thread)| (is_first(thread), thread.last, std::cmp::Reverse(*index)))
-            .map(|(index, _)| index)
+        let is_last = |thread: &Thread| end - thread.last <= EXIT_NS;
+        let is_first = |thread: &Thread| thread.tid.0 == thread.pid.0 && is_last(thread);
+        let has_ended = ends().any(|(_, one)| is_last(one) && one.state == thread::State::Ended);
+        let worked_ns = |thread: &Thread| if has_ended { 0 } else { thread.on_cpu_ns };
+        let rank = |thread: &Thread| (worked_ns(thread), is_first(thread), thread.last);
+        ends().max_by_key(|(index, thread)| (rank(thread), std::cmp::Reverse(*index))).map(|(index, _)| index)
     }
 
     /// Who started a thread, as far as it is known: the first thread of its process.

@@ -565,6 +565,13 @@ fn on_path(b: &str, leaf: Leaf) -> (u64, u64) {
     (of("A", Leaf::Running) / 1_000_000, of("B", leaf) / 1_000_000)
 }
 
+/// The first thread of a server sleeps while another works.
+#[test]
+fn the_path_of_a_program_that_goes_on_is_that_of_who_worked_most() {
+    let (schedule, report) = report("tick 1ms\ncapabilities full\nA: #zzzzzzzzz\nB: #pp###pp##");
+    assert_eq!(report.facts.path.parts.first().map(|part| part.thread), Some(schedule.tid("B")));
+}
+
 /// A waits for B, which had slept before A began to wait: what A did then is the path, not that sleep.
 #[test]
 fn a_sleep_that_nobody_waited_for_is_not_on_the_path() {

@@ -112,6 +112,23 @@ fn a_stage_that_sleeps_is_fed_by_who_waits_to_hand_over() {
     assert_eq!(kinds(&rarely), [0, 0]);
 }
 
+/// Thread 0 asks a helper for each piece and polls for its answer; others wait for room, one of them for long.
+#[test]
+fn a_stage_that_polls_for_answers_is_not_idle_if_others_wait_to_hand_over() {
+    let polling = |function: &str| {
+        let mut facts = quiet(4);
+        spent(&mut facts, 0, AccountState::Work, 970 * MS);
+        off(&mut facts, 0, Reason::Poll, 300, 960 * MS);
+        facts.locks = vec![LockFacts { wait_sites: vec![site(function)], pid: Pid(PID), ..LockFacts::default() }];
+        let waits = [(1, 900 * MS), (2, 50 * MS), (3, 50 * MS)];
+        facts.blame = waits.map(|(waiter, ns)| blamed(waiter, Some(0), Leaf::Outside, 0, ns)).into();
+        facts
+    };
+    let found = judge(Kind::SlowStage, &polling("qqueueEnqMsg"));
+    assert_eq!(found.iter().map(|one| (one.severity, one.subjects.len())).collect::<Vec<_>>(), [(1.0, 1)]);
+    assert!(judge(Kind::SlowStage, &polling("wait_for_event")).is_empty(), "an event loop has nothing to do");
+}
+
 #[test]
 fn who_waits_to_hand_over_need_not_do_much_else() {
     let mut facts = stage();
