@@ -110,6 +110,9 @@ pub struct Facts {
     /// Calls that several threads block in, never two of them at once, the longest first.
     #[serde(skip)]
     pub turns: Vec<TurnFacts>,
+    /// Threads that wait for events in one function and are woken together.
+    #[serde(skip)]
+    pub poll_herds: Option<PollHerds>,
     /// What Java's machine waited for to stop all threads.
     #[serde(skip)]
     pub safepoints: Option<SafepointFacts>,
@@ -702,6 +705,15 @@ pub struct TurnFacts {
     /// Who does, by number.
     pub threads: Vec<Tid>,
     /// Where: how often, and for how long in all.
+    pub site: Site,
+}
+
+/// Threads that wait for events in one function and are woken together.
+#[derive(Clone, Debug, Default)]
+pub struct PollHerds {
+    /// How often, and how many.
+    pub herds: Herds,
+    /// Where they wait.
     pub site: Site,
 }
 

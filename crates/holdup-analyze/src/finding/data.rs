@@ -323,6 +323,8 @@ pub enum Cure {
     WakeWhoCanGoOn,
     /// Do not wait for more where nobody can send it.
     TakeWhatIsThere,
+    /// Wait in the call that takes what comes, of which one is woken.
+    WaitInCall,
     /// Take more connections at a time.
     AcceptMore,
     /// Let tasks not wait where those run that they wait for.

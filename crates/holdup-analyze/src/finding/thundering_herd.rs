@@ -19,6 +19,9 @@
 //! `Object.wait` of one place for [`LEAST_OF_MONITOR`] of what is waited there, at least [`LEAST_CROWD`] threads at a
 //! time and [`LEAST_PASSED_PER_S`] times a second, and mostly those who wait so themselves let the next one in.
 //!
+//! Threads that poll the same socket, pipe or device are such a herd as well, told by where they poll: the kernel wakes
+//! all of them for one message or connection.
+//!
 //! A barrier, the end of a thread and a one-time initialisation release all by design and are left out. A lock whose
 //! release wakes all who want it is told as a lock.
 //!
@@ -31,8 +34,8 @@ use holdup_trace::Tid;
 
 use super::stages;
 use super::weigh::{self, SWITCH_NS, count, part, rate, ratio};
-use super::{Cure, Finding, Kind, Rule, goroutines};
-use crate::facts::{Facts, LockFacts, LockNumber, Primitive, Site};
+use super::{Cure, Evidence, Finding, Kind, Rule, goroutines};
+use crate::facts::{Facts, Herds, LockFacts, LockNumber, PollHerds, Primitive, Site};
 use crate::names::leads_through;
 
 pub(super) const RULE: Rule = Rule {
@@ -64,7 +67,20 @@ fn judge(facts: &Facts) -> Vec<Finding> {
     let monitors = weigh::contended(facts).filter(|(_, lock)| is_herd_of_monitor(facts, lock));
     let monitors = monitors.map(|(number, lock)| of_monitor(facts, number, lock));
     let herds = herds.map(|(number, lock)| finding(facts, number, lock));
-    herds.chain(monitors).chain(goroutines::herds(facts)).collect()
+    herds.chain(monitors).chain(goroutines::herds(facts)).chain(of_events(facts)).collect()
+}
+
+/// Threads that poll the same thing, all of which are woken for what one of them takes.
+fn of_events(facts: &Facts) -> Option<Finding> {
+    let PollHerds { herds, site } = facts.poll_herds.as_ref().filter(|found| are_for_nothing(facts, &found.herds))?;
+    let busy_ns = weigh::cpu_ns(facts).max(facts.span_ns());
+    Some(Finding {
+        severity: weigh::share(herds.back_to_sleep * SWITCH_NS, busy_ns).min(1.0),
+        subjects: weigh::function_subject(site),
+        place: Some(site.clone()),
+        evidence: numbers(facts, herds),
+        ..Finding::new(Kind::ThunderingHerd, Cure::WaitInCall, weigh::record_again())
+    })
 }
 
 fn is_herd_of_monitor(facts: &Facts, lock: &LockFacts) -> bool {
@@ -93,31 +109,40 @@ fn of_monitor(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
 fn is_herd(facts: &Facts, lock: &LockFacts) -> bool {
     let by_design = matches!(lock.primitive, Primitive::Barrier | Primitive::Join | Primitive::Once);
     // A lock whose release wakes all is told as a lock.
-    !(by_design || lock.primitive.is_contention())
-        && lock.herds.calls >= LEAST_CALLS
-        && weigh::share(lock.herds.woken, lock.herds.calls) >= LEAST_WOKEN
-        && back_share(lock) >= LEAST_BACK_SHARE
-        && weigh::per_s(lock.herds.back_to_sleep, facts.span_ns()) >= LEAST_BACK_PER_S
+    !(by_design || lock.primitive.is_contention()) && are_for_nothing(facts, &lock.herds)
 }
 
-fn back_share(lock: &LockFacts) -> f64 {
-    weigh::share(lock.herds.back_to_sleep, lock.herds.woken)
+/// Whether many are woken at once, most of them for nothing.
+fn are_for_nothing(facts: &Facts, herds: &Herds) -> bool {
+    herds.calls >= LEAST_CALLS
+        && weigh::share(herds.woken, herds.calls) >= LEAST_WOKEN
+        && back_share(herds) >= LEAST_BACK_SHARE
+        && weigh::per_s(herds.back_to_sleep, facts.span_ns()) >= LEAST_BACK_PER_S
+}
+
+fn back_share(herds: &Herds) -> f64 {
+    weigh::share(herds.back_to_sleep, herds.woken)
+}
+
+fn numbers(facts: &Facts, herds: &Herds) -> Vec<Evidence> {
+    vec![
+        part("back_to_sleep_share", back_share(herds)),
+        ratio("woken_per_wake", weigh::share(herds.woken, herds.calls)),
+        rate("herds_per_s", weigh::per_s(herds.calls, facts.span_ns())),
+        count("woken", herds.woken),
+    ]
 }
 
 fn finding(facts: &Facts, number: LockNumber, lock: &LockFacts) -> Finding {
+    let mut evidence = numbers(facts, &lock.herds);
+    evidence.push(count("max_waiters", u64::from(lock.max_waiters)));
     Finding {
         kind: Kind::ThunderingHerd,
         bound: None,
         severity: severity(facts, lock),
         subjects: vec![weigh::lock_subject(number, lock)],
         place: lock.wake_sites.first().or(lock.wait_sites.first()).cloned(),
-        evidence: vec![
-            part("back_to_sleep_share", back_share(lock)),
-            ratio("woken_per_wake", weigh::share(lock.herds.woken, lock.herds.calls)),
-            rate("herds_per_s", weigh::per_s(lock.herds.calls, facts.span_ns())),
-            count("woken", lock.herds.woken),
-            count("max_waiters", u64::from(lock.max_waiters)),
-        ],
+        evidence,
         moments: weigh::longest(lock),
         cure: Cure::WakeOne,
         proof: weigh::record_again(),
@@ -137,7 +162,7 @@ fn severity(facts: &Facts, herd: &LockFacts) -> f64 {
         let woken: BTreeSet<Tid> = herd.waiters.iter().map(|(tid, _)| *tid).collect();
         weigh::share(waited_ns, stages::lives_ns(facts, &woken))
     };
-    (weigh::share(switches_ns, busy_ns) + waited_share * back_share(herd)).min(1.0)
+    (weigh::share(switches_ns, busy_ns) + waited_share * back_share(&herd.herds)).min(1.0)
 }
 
 /// Whether the woken all need the lock, and wait for it not much more often than they were woken. In memory that

@@ -29,6 +29,7 @@ mod naming;
 mod objects;
 mod pairs;
 mod places;
+mod polled;
 mod problems;
 mod row;
 mod safepoints;

@@ -19,6 +19,7 @@ use super::lookup::{Lookup, NAMED_PLACES};
 use super::meaning::Meanings;
 use super::naming::Naming;
 use super::objects;
+use super::polled;
 use super::row::Timeline;
 use super::safepoints;
 use super::tally::Tally;
@@ -66,6 +67,7 @@ pub(crate) fn sum_up(mut engine: Engine, ending: Option<&Ending>, facts: &mut Fa
     facts.goroutines = goroutine_waits::sum_up(&mut sums.lookup);
     sums.chains(facts);
     facts.turns = in_turn::find(&mut sums.lookup, &sums.meanings, facts.span_ns());
+    facts.poll_herds = polled::find(&mut sums.lookup, &sums.meanings);
     facts.safepoints = safepoints::find(&mut sums.lookup, &sums.meanings);
     facts.pairs = sums.pairs(&engine);
     let timeline = engine.keep.then(|| drawing::draw(&mut sums.lookup, &sums.meanings, kept));

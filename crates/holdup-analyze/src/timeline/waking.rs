@@ -20,7 +20,7 @@ const EARLY_NS: u64 = 5_000;
 /// A woken thread that takes the waker's CPU does so within this time.
 const DISPLACE_NS: u64 = 50_000;
 /// A thread that was woken with others and waits again after running no longer than this was woken for nothing.
-const HERD_RUN_NS: u64 = 50_000;
+pub(super) const HERD_RUN_NS: u64 = 50_000;
 
 impl Engine {
     #[expect(clippy::too_many_arguments, reason = "the parts of one event")]

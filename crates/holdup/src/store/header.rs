@@ -19,20 +19,20 @@ pub(super) enum Found {
 
 /// Whether the file may be opened as a store.
 pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
-    let length = match std::fs::metadata(path) {
-        Ok(about) if about.is_file() => about.len(),
+    match std::fs::metadata(path) {
+        Ok(about) if about.is_file() => {}
         // A pipe would keep us waiting for its writer.
         Ok(_) => return Err(StoreError::Foreign { path: path.to_owned(), what: "no file" }),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(why) => return Err(StoreError::io(path, why)),
-    };
+    }
     let mut file = File::open(path).map_err(|why| StoreError::io(path, why))?;
     let mut header = Vec::with_capacity(LENGTH);
     file.by_ref().take(LENGTH as u64).read_to_end(&mut header).map_err(|why| StoreError::io(path, why))?;
     if header.is_empty() {
         return Ok(Found::Nothing);
     }
-    judge(path, &header, length)
+    judge(path, &header, || file.metadata().map(|about| about.len()).map_err(|why| StoreError::io(path, why)))
 }
 
 const LENGTH: usize = 100;
@@ -44,7 +44,7 @@ const USER_VERSION: usize = 60;
 const APPLICATION: usize = 68;
 const VALID_FOR: usize = 92;
 
-fn judge(path: &Path, header: &[u8], length: u64) -> Result<Found, StoreError> {
+fn judge(path: &Path, header: &[u8], length: impl Fn() -> Result<u64, StoreError>) -> Result<Found, StoreError> {
     let path = path.to_owned();
     if !header.starts_with(MAGIC) || header.len() < LENGTH {
         return Err(StoreError::Foreign { path, what: "no database" });
@@ -57,19 +57,24 @@ fn judge(path: &Path, header: &[u8], length: u64) -> Result<Found, StoreError> {
         return Err(StoreError::Newer { path, version });
     }
     // The page count holds when the two counters agree; a file shorter than that lost its end, unless the end still is
-    // in the journal of a program that was killed, or that runs just now.
-    let counted = word(header, CHANGE_COUNTER) == word(header, VALID_FOR) && !has_journal(&path);
-    let wanted = u64::from(word(header, PAGES)) * page_size(header);
-    if counted && length < wanted {
-        return Err(StoreError::Damaged { path, what: format!("{length} bytes of {wanted}") });
+    // in the journal of a program that was killed, or that runs just now. When that is done its journal is gone and the
+    // file is whole, so its length is asked last.
+    if word(header, CHANGE_COUNTER) == word(header, VALID_FOR) && !has_journal(&path) {
+        let (length, wanted) = (length()?, u64::from(word(header, PAGES)) * page_size(header));
+        if length < wanted {
+            return Err(StoreError::Damaged { path, what: format!("{length} bytes of {wanted}") });
+        }
     }
     Ok(Found::Store)
 }
 
+/// Whether there is a journal of either kind: a store that is just made has the older one.
 fn has_journal(path: &Path) -> bool {
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-wal");
-    std::fs::metadata(journal).is_ok_and(|file| file.len() > 0)
+    ["-wal", "-journal"].into_iter().any(|kind| {
+        let mut journal = path.as_os_str().to_owned();
+        journal.push(kind);
+        std::fs::metadata(journal).is_ok_and(|file| file.len() > 0)
+    })
 }
 
 fn page_size(header: &[u8]) -> u64 {

@@ -196,6 +196,22 @@ fn a_damaged_store_stays_as_it_is() {
     }
 }
 
+/// While a program makes a store, or changes one, the file may be shorter than its first page says.
+#[test]
+fn a_store_that_is_just_made_is_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let whole = filled();
+    std::fs::write(&path, &whole[..4096]).unwrap();
+    assert!(matches!(header::check(&path), Err(StoreError::Damaged { .. })));
+    for journal in ["a.db-journal", "a.db-wal"] {
+        let journal = folder.path().join(journal);
+        std::fs::write(&journal, b"pages").unwrap();
+        assert_eq!(header::check(&path).unwrap(), header::Found::Store);
+        std::fs::remove_file(&journal).unwrap();
+    }
+}
+
 #[test]
 fn an_empty_file_becomes_a_store_and_a_missing_one_is_not_made_for_reading() {
     let folder = tempfile::tempdir().unwrap();

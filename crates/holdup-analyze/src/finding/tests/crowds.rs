@@ -1,6 +1,7 @@
 //! More threads than CPUs, herds, and wake-ups for nothing.
 
 use super::*;
+use crate::facts::PollHerds;
 
 #[test]
 fn more_threads_than_cpus_at_barriers_are_too_many() {
@@ -196,6 +197,33 @@ fn wasted_wakeups_at_its_thresholds() {
 }
 
 /// `notifyAll` of a monitor lets one thread after the other look and wait again.
+/// Threads that poll one socket.
+pub(super) fn polling_herd() -> Facts {
+    let mut facts = quiet(4);
+    busy(&mut facts, 100 * MS);
+    let herds = Herds { calls: 2_000, woken: 5_000, back_to_sleep: 2_500 };
+    facts.poll_herds = Some(PollHerds { herds, site: site("respond") });
+    facts
+}
+
+#[test]
+fn herds_that_poll_at_their_thresholds() {
+    fn set(facts: &mut Facts, calls: u64, woken: u64, back_to_sleep: u64) {
+        facts.poll_herds.as_mut().unwrap().herds = Herds { calls, woken, back_to_sleep };
+    }
+    holds_at_its_thresholds(
+        Kind::ThunderingHerd,
+        polling_herd,
+        &[
+            ("calls are too few", |facts| set(facts, 19, 4_000, 4_000)),
+            ("few are woken at once", |facts| set(facts, 2_000, 3_000, 2_500)),
+            ("they find something", |facts| set(facts, 2_000, 5_001, 2_500)),
+        ],
+    );
+    let found = &judge(Kind::ThunderingHerd, &polling_herd())[0];
+    assert_eq!((found.cure, &found.subjects[..]), (Cure::WaitInCall, &[Subject::Function("respond".into())][..]));
+}
+
 pub(super) fn monitor_herd() -> Facts {
     let mut facts = quiet(9);
     mutex(&mut facts, 5_000, 800 * MS);

@@ -30,7 +30,7 @@ use crate::facts::{
     ThreadFacts, TurnFacts, Wakings,
 };
 use crate::names::{Frame, GENERATED, Role};
-use crowds::{crowd, herd, monitor_herd, wasted};
+use crowds::{crowd, herd, monitor_herd, polling_herd, wasted};
 use division::{alone, connecting, copying, goroutines, one_by_one, rounds, shared_out, uneven, with_all};
 use languages::{collecting, event_loop, interpreted, stopped, stopping};
 use locks::{all_kept_out, behind, by_the_clock, convoy, hot, inverted, passed_lock, refused, sleeper, starving};
@@ -232,6 +232,7 @@ const BASES: &[Base] = &[
     (Kind::SmallPool, nested),
     (Kind::LostWakeups, missed),
     (Kind::ThunderingHerd, monitor_herd),
+    (Kind::ThunderingHerd, polling_herd),
     (Kind::CopiedMessages, copying),
     (Kind::ConnectionChurn, connecting),
 ];

@@ -203,6 +203,13 @@ fn what(facts: &Facts, finding: &Finding, subject: &str) -> String {
             others(finding, "max_waiters", "thread"),
             value(finding, "passed_per_s").map(|rate| number::count(rate.round())).unwrap_or_default()
         ),
+        Kind::ThunderingHerd if finding.cure == Cure::WaitInCall => format!(
+            "What comes for one wakes {} threads on average that wait for events in {subject}, {} times a second, and {} \
+             of them find nothing.",
+            value(finding, "woken_per_wake").map(number::ratio).unwrap_or_default(),
+            value(finding, "herds_per_s").map(|rate| number::count(rate.round())).unwrap_or_default(),
+            value(finding, "back_to_sleep_share").map(number::percent).unwrap_or_default()
+        ),
         Kind::ThunderingHerd => {
             format!("Wake-ups of {subject} release many threads at once{}.", herd(facts, finding))
         }
@@ -1094,6 +1101,10 @@ fn cure(cure: Cure) -> &'static str {
         Cure::WakeWhoCanGoOn => {
             "Look whether there is something to wait for with the lock held; give what different threads wait for a \
              condition of its own each, or wake all; let no task wait for tasks that only its own pool can run."
+        }
+        Cure::WaitInCall => {
+            "Let the threads wait in accept, recv or read themselves, of which the kernel wakes one, ask epoll for that \
+             (EPOLLEXCLUSIVE), or give each a socket of its own (SO_REUSEPORT)."
         }
         Cure::AcceptMore => {
             "Allow more connections at a time (workers, threads, a limit such as maxconn), or let those go sooner that send \

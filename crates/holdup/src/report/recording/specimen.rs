@@ -252,7 +252,7 @@ fn findings() -> Vec<Finding> {
 
 /// One finding of every kind, with every cure.
 pub fn every_kind() -> Vec<Finding> {
-    const CURES: [Cure; 57] = [
+    const CURES: [Cure; 58] = [
         Cure::ShortenSplitOrGate,
         Cure::ShortenTransactions,
         Cure::SpinThenPark,
@@ -301,6 +301,7 @@ pub fn every_kind() -> Vec<Finding> {
         Cure::WidenAffinity,
         Cure::WaitElsewhere,
         Cure::AcceptMore,
+        Cure::WaitInCall,
         Cure::RaiseGomaxprocs,
         Cure::RaiseQuota,
         Cure::WakeWhoCanGoOn,
@@ -505,6 +506,7 @@ pub fn held_up() -> Recording {
         ]),
         blame: blame(),
         turns: Vec::new(),
+        poll_herds: None,
         safepoints: None,
         path: path(),
         header: header(),
