@@ -11,23 +11,25 @@ pub(super) const LEAST_BUSY: f64 = 0.85;
 pub(super) const LEAST_IDLE: f64 = 0.9;
 /// which are at least so much of the recording,
 const LEAST_LIFE: f64 = 0.5;
-/// and all together have so much of the CPU time of theirs and its.
+/// and all together, with all who ever wait there, have so much of the CPU time of theirs and its.
 pub(super) const MOST_OF_OTHERS: f64 = 0.1;
+/// Each of Node's threads has an event loop of its own, for which it waits here.
+const OWN_LOOPS: [&str; 1] = ["uv__io_poll"];
 
 /// The busiest thread that has what others wait for.
 pub(super) fn finding(facts: &Facts) -> Option<Finding> {
     let busiest = facts.threads.iter().max_by_key(|thread| busy_ns(thread))?;
     let busy_share = weigh::share(busy_ns(busiest), facts.span_ns()).min(1.0);
     let others: Vec<&ThreadFacts> = facts.threads.iter().filter(|thread| waits_as(facts, thread, busiest)).collect();
-    let others_ns: u64 = others.iter().map(|thread| thread.on_cpu_ns).sum();
-    let has_all = busy_share >= LEAST_BUSY
-        && !others.is_empty()
-        && weigh::share(others_ns, others_ns + busiest.on_cpu_ns) <= MOST_OF_OTHERS;
+    let place = others.first()?.off_sites.first()?;
+    let comes_by = |thread: &&ThreadFacts| is_like(thread, busiest) && leads_through(thread, place);
+    let others_ns: u64 = facts.threads.iter().filter(comes_by).map(|thread| thread.on_cpu_ns).sum();
+    let has_all = busy_share >= LEAST_BUSY && weigh::share(others_ns, others_ns + busiest.on_cpu_ns) <= MOST_OF_OTHERS;
     let among = (others.len() as u64 + 1).min(facts.header.machine.cpus.max(1).into());
     has_all.then(|| Finding {
         severity: weigh::divided(busy_share, among),
         subjects: vec![weigh::thread_subject(facts, busiest.tid)],
-        place: others[0].off_sites.first().cloned(),
+        place: Some(place.clone()),
         evidence: vec![part("busy_share", busy_share), count("idle_threads", others.len() as u64)],
         ..Finding::new(Kind::Imbalance, Cure::SpreadEvents, weigh::record_again())
     })
@@ -42,11 +44,22 @@ fn busy_ns(thread: &ThreadFacts) -> u64 {
 /// that one works below.
 fn waits_as(facts: &Facts, thread: &ThreadFacts, busiest: &ThreadFacts) -> bool {
     let events_ns = thread.off.get(&Reason::Poll).map_or(0, |time| time.ns);
-    let comes_by =
-        |site: &Site| busiest.off_sites.iter().chain(&busiest.hot_sites).any(|own| alone::leads_through(own, site));
-    thread.tid != busiest.tid
-        && (thread.pid == busiest.pid || thread.name == busiest.name)
+    let is_own = |site: &Site| {
+        let function = site.caller().and_then(|frame| frame.function.as_deref());
+        thread.pid == busiest.pid && function.is_some_and(|name| OWN_LOOPS.contains(&name))
+    };
+    is_like(thread, busiest)
         && weigh::share(events_ns, thread.life_ns()) >= LEAST_IDLE
         && weigh::share(thread.life_ns(), facts.span_ns()) >= LEAST_LIFE
-        && thread.off_sites.first().is_some_and(comes_by)
+        && thread.off_sites.first().is_some_and(|site| leads_through(busiest, site) && !is_own(site))
+}
+
+/// Whether it is another thread of the same process, or of the same name.
+fn is_like(thread: &ThreadFacts, other: &ThreadFacts) -> bool {
+    thread.tid != other.tid && (thread.pid == other.pid || thread.name == other.name)
+}
+
+/// Whether a thread waits or works below the function of a site.
+fn leads_through(thread: &ThreadFacts, site: &Site) -> bool {
+    thread.off_sites.iter().chain(&thread.hot_sites).any(|own| alone::leads_through(own, site))
 }

@@ -564,6 +564,14 @@ fn one_that_has_all_events_at_its_thresholds() {
             }),
             ("another has some", |facts| facts.threads[3].on_cpu_ns = 100 * MS),
             ("it is alone", |facts| facts.threads.truncate(1)),
+            ("another works as much", |facts| {
+                facts.threads.push(ThreadFacts { tid: Tid(PID + 9), ..facts.threads[0].clone() });
+            }),
+            ("each has a loop of its own", |facts| {
+                let mut place = facts.threads[0].hot_sites[0].clone();
+                place.call_path = vec![Frame::named("uv__io_poll", Role::Program)];
+                facts.threads.iter_mut().for_each(|thread| thread.off_sites = vec![place.clone()]);
+            }),
             ("the others do something else", |facts| {
                 facts.threads[1..].iter_mut().for_each(|thread| thread.off_sites = vec![site("log")]);
             }),
