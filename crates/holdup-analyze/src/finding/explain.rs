@@ -148,7 +148,8 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::ThreadChurn, Kind::ExcessiveSwitching, always),
     (Kind::ThreadChurn, Kind::PingPong, always),
     (Kind::ThreadChurn, Kind::SlowStage, always),
-    (Kind::ThreadChurn, Kind::SerialPhase, always),
+    (Kind::ThreadChurn, Kind::SerialPhase, starts_at_once),
+    (Kind::SerialPhase, Kind::ThreadChurn, starts_one_by_one),
     // Threads that want a CPU: those that spin want it for nothing.
     (Kind::SpinWaste, Kind::Oversubscription, spins_much),
     (Kind::SpinWaste, Kind::HotAtomic, spins_there),
@@ -190,6 +191,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::Polling, Kind::KernelHeavy, always),
     // Whoever has a lock stops with it.
     (Kind::SerialPhase, Kind::SleepingHolder, is_of_safepoints),
+    (Kind::SerialPhase, Kind::SmallPool, is_of_safepoints),
     // One thread that the others wait for.
     (Kind::Imbalance, Kind::SerialPhase, does_the_same_work),
     (Kind::SerialPhase, Kind::Imbalance, does_work_of_its_own),
@@ -221,7 +223,7 @@ const TABLE: &[(Kind, Kind, Related)] = &[
     (Kind::SlowStage, Kind::YieldStorm, always),
     (Kind::KernelHeavy, Kind::SlowStage, moves_little),
     (Kind::SmallPool, Kind::SlowStage, always),
-    (Kind::SmallPool, Kind::SerialPhase, always),
+    (Kind::SmallPool, Kind::SerialPhase, stops_for_no_safepoint),
     (Kind::SmallPool, Kind::ExcessiveSwitching, always),
     (Kind::SmallPool, Kind::PingPong, always),
     // Who sleeps there keeps others waiting, and looks for nothing.
@@ -412,6 +414,19 @@ fn is_asked_for(_: &Facts, collection: &Finding, _: &Finding) -> bool {
 /// Threads stop for Java's machine with the lock that others wait for.
 fn is_of_safepoints(_: &Facts, serial: &Finding, holder: &Finding) -> bool {
     serial.cure == Cure::ReachSafepoints && value(serial, "alone_share") >= holder.severity
+}
+
+/// Threads are made one after the other while CPUs are idle: making them costs less than that nothing else goes on.
+fn starts_one_by_one(facts: &Facts, serial: &Finding, _: &Finding) -> bool {
+    serial.cure == Cure::StartSeveral && weigh::idle(facts) >= 0.5
+}
+
+fn starts_at_once(facts: &Facts, churn: &Finding, serial: &Finding) -> bool {
+    !starts_one_by_one(facts, serial, churn)
+}
+
+fn stops_for_no_safepoint(facts: &Facts, pool: &Finding, serial: &Finding) -> bool {
+    !is_of_safepoints(facts, serial, pool)
 }
 
 /// The busiest thread runs what the others run as well: it has more of the same, not something of its own.

@@ -66,6 +66,27 @@ fn a_lock_that_a_worker_has_while_it_works_is_what_its_giver_waits_for() {
 }
 
 #[test]
+fn who_waits_for_a_safepoint_waits_for_no_pool() {
+    let pool = Finding { severity: 0.34, ..finding(Kind::SmallPool, &[]) };
+    let mut serial = finding(Kind::SerialPhase, &[("alone_share", 0.34)]);
+    assert_eq!(left(&facts(), &[pool.clone(), serial.clone()]), [Kind::SmallPool]);
+    serial.cure = Cure::ReachSafepoints;
+    assert_eq!(left(&facts(), &[pool.clone(), serial.clone()]), [Kind::SerialPhase]);
+    serial.evidence = vec![evidence("alone_share", 0.33)];
+    assert_eq!(left(&facts(), &[pool, serial]), [Kind::SmallPool], "more is waited than for that");
+}
+
+#[test]
+fn who_starts_one_thread_after_the_other_makes_too_many_only_where_cpus_are_full() {
+    let mut facts = quiet(1);
+    let found =
+        [finding(Kind::ThreadChurn, &[]), Finding { cure: Cure::StartSeveral, ..finding(Kind::SerialPhase, &[]) }];
+    assert_eq!(left(&facts, &found), [Kind::SerialPhase]);
+    facts.threads[0].on_cpu_ns = 3 * S;
+    assert_eq!(left(&facts, &found), [Kind::ThreadChurn], "of four CPUs one is left");
+}
+
+#[test]
 fn of_those_that_explain_each_other_the_worst_is_left() {
     let of = |kind, severity| Finding { severity, ..finding(kind, &[("waiters", 3.0)]) };
     let uneven = of(Kind::Imbalance, 0.43);

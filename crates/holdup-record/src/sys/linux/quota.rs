@@ -13,6 +13,9 @@ use super::{machine, snapshot};
 const OF_TWO: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const OF_ONE: [&str; 2] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
 
+/// Of so many processes the group is asked: those that belong together are mostly in one.
+const ASKED: usize = 4;
+
 /// What a group's limit has done to its threads since the first look.
 #[derive(Debug, Default)]
 pub struct Quota {
@@ -41,12 +44,12 @@ impl Quota {
     pub fn sample(&mut self, pids: &[u32]) -> Vec<Event> {
         let now_ns = machine::now_ns();
         if self.began.is_none() {
-            let limited = pids.iter().find_map(|pid| tightest(&snapshot::read(&format!("/proc/{pid}/cgroup"))?));
-            let begun = limited.and_then(|folder| {
+            let mut asked = pids.iter().take(ASKED);
+            let limited = asked.find_map(|pid| tightest(&snapshot::read(&format!("/proc/{pid}/cgroup"))?));
+            self.began = limited.and_then(|folder| {
                 let periods = periods(&read(&folder, "cpu.stat")?)?;
                 Some(Began { folder, time_ns: now_ns, periods, allowed_ns: 0 })
             });
-            self.began = begun;
         }
         let Some(began) = &mut self.began else { return Vec::new() };
         let Some((share, now)) = share(&began.folder).zip(read(&began.folder, "cpu.stat").as_deref().and_then(periods))

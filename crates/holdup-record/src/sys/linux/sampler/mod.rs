@@ -55,7 +55,7 @@ struct Sampler {
     interpreters: Interpreters,
     /// When interpreters are looked at next.
     interpreters_due_ns: u64,
-    /// What processes read and write, and when that is asked next.
+    /// What processes read and write, how often a limit stops them, who waits to be accepted; when that is asked next.
     transfers: Transfers,
     quota: Quota,
     backlog: Backlog,
@@ -157,7 +157,7 @@ const ASIDE_ONE_IN: u64 = 400;
 const SLOWLY_NS: u64 = 4_000_000_000;
 /// The same of children.
 const CHILDREN_NS: u64 = 500_000_000;
-/// What processes read and write is asked so often.
+/// What is counted for processes is asked so often.
 const TOTALS_NS: u64 = 250_000_000;
 /// Words that are read in one round, those that most threads wait for.
 const MOST_WORDS: usize = 32;
@@ -245,7 +245,7 @@ impl Sampler {
         });
     }
 
-    /// What processes have read and written, and how often they were stopped, dated like the round.
+    /// What is counted for the processes, dated like the round.
     fn look_at_totals(&mut self, now_ns: u64) {
         if now_ns < self.totals_due_ns || !self.aside.is_left() {
             return;
