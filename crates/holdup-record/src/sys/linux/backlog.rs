@@ -1,7 +1,8 @@
 //! Connections that wait to be accepted, on the sockets that the target listens on.
 //!
 //! The kernel lists listening sockets before all others in /proc/PID/net/tcp, with the length of their queues, so that
-//! only the beginning is read. Whose they are is asked once, of those whose queue is not empty.
+//! only the beginning is read. Of Unix sockets it tells when asked (see `unix_diag`). Whose they are is asked once, of
+//! those whose queue is not empty.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -10,12 +11,14 @@ use holdup_trace::{Counter, Event, NO_CPU, Tid, What};
 use rustc_hash::FxHashMap;
 
 use super::machine;
+use super::unix_diag::UnixSockets;
 
 /// How long connections have waited since the first look, all together.
 #[derive(Debug, Default)]
 pub struct Backlog {
     last_ns: Option<u64>,
     waited_ns: u64,
+    unix: UnixSockets,
     /// Whether the target has these sockets.
     owned: FxHashMap<u64, bool>,
 }
@@ -26,8 +29,8 @@ impl Backlog {
         let first = pids.first()?;
         let time_ns = machine::now_ns();
         let passed_ns = time_ns - self.last_ns.replace(time_ns).unwrap_or(time_ns);
-        for (inode, queued) in ["tcp", "tcp6"].iter().flat_map(|table| listening(&format!("/proc/{first}/net/{table}")))
-        {
+        let tables = ["tcp", "tcp6"].map(|table| listening(&format!("/proc/{first}/net/{table}")));
+        for (inode, queued) in tables.into_iter().flatten().chain(self.unix.listening()) {
             if queued > 0 && *self.owned.entry(inode).or_insert_with(|| pids.iter().any(|pid| has(*pid, inode))) {
                 self.waited_ns += queued * passed_ns;
             }

@@ -51,6 +51,7 @@ mod snapshot;
 mod status;
 mod still;
 mod target;
+mod unix_diag;
 mod vm_threads;
 mod watch;
 mod words;
