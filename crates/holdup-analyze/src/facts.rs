@@ -152,6 +152,16 @@ impl Facts {
         self.locks.get(number.index())
     }
 
+    /// A process by its number.
+    pub fn process(&self, pid: Pid) -> Option<&ProcessFacts> {
+        self.processes.iter().find(|process| process.pid == pid)
+    }
+
+    /// A running total; 0 if it was not counted.
+    pub fn counted(&self, counter: Counter) -> u64 {
+        self.counters.get(&counter).copied().unwrap_or(0)
+    }
+
     /// The thread with this number; of several in time, the last.
     pub fn thread(&self, tid: Tid) -> Option<&ThreadFacts> {
         self.threads.iter().rev().find(|thread| thread.tid == tid)
@@ -620,6 +630,11 @@ impl Account {
     /// All of it.
     pub fn total_ns(&self) -> u64 {
         self.ns.iter().sum()
+    }
+
+    /// The time in states that are no waits: the thread was on a CPU, or could go on.
+    pub fn active_ns(&self) -> u64 {
+        AccountState::ALL.into_iter().filter(|state| !state.is_wait()).map(|state| self.of(state)).sum()
     }
 
     /// The share of one state.

@@ -33,6 +33,13 @@ pub struct Event {
     pub what: What,
 }
 
+impl Event {
+    /// A running total of the whole recording.
+    pub fn total(time_ns: u64, counter: Counter, value: u64) -> Event {
+        Event { time_ns, tid: Tid(0), cpu: NO_CPU, what: What::Count { counter, value } }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {

@@ -65,7 +65,7 @@ fn of_go(facts: &Facts, of: &GoroutineFacts, cpus: u32) -> Option<Finding> {
     let (running, runnable) = (mean(GoroutineState::Running), mean(GoroutineState::Runnable));
     let allowed = running.round();
     let room = allowed + runnable.min(weigh::idle(facts) * f64::from(cpus));
-    let process = facts.processes.iter().find(|process| process.pid == of.pid)?;
+    let process = facts.process(of.pid)?;
     let are_confined = of.looks >= LEAST_LOOKS
         && (1.0..f64::from(cpus)).contains(&allowed)
         && (running - allowed).abs() <= MOST_OFF
@@ -92,7 +92,7 @@ fn of_set(facts: &Facts, (pid, allowed, first): Set, threads: &[&ThreadFacts], c
     let others_ns = weigh::cpu_ns(facts) - own_ns;
     let wanted = weigh::share(wanted_ns, facts.span_ns());
     let room = wanted.min(f64::from(cpus) - weigh::share(others_ns, facts.span_ns()));
-    let process = facts.processes.iter().find(|process| process.pid == pid)?;
+    let process = facts.process(pid)?;
     let are_confined = delay >= LEAST_DELAY && delay_ns >= waits * LEAST_WAIT_NS && room > f64::from(allowed);
     are_confined.then(|| Finding {
         severity: 1.0 - f64::from(allowed) / room,

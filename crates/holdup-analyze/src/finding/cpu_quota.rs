@@ -14,7 +14,7 @@ use holdup_trace::Counter;
 
 use super::weigh::{self, count, mean, part};
 use super::{Cure, Finding, Kind, Rule};
-use crate::facts::{AccountState, Facts};
+use crate::facts::Facts;
 
 pub(super) const RULE: Rule = Rule {
     kind: Kind::CpuQuota,
@@ -25,18 +25,14 @@ pub(super) const RULE: Rule = Rule {
 pub(super) const LEAST_THROTTLED: f64 = 0.1;
 
 fn judge(facts: &Facts) -> Vec<Finding> {
-    let counted = |counter| facts.counters.get(&counter).copied().unwrap_or(0);
-    let throttled = counted(Counter::ThrottledPeriods);
-    let throttled_share = weigh::share(throttled, counted(Counter::QuotaPeriods));
+    let throttled = facts.counted(Counter::ThrottledPeriods);
+    let throttled_share = weigh::share(throttled, facts.counted(Counter::QuotaPeriods));
     let per_elapsed = |ns: u64| ns as f64 / facts.span_ns().max(1) as f64;
-    let allowed = per_elapsed(counted(Counter::QuotaNs));
-    let wants = AccountState::ALL.into_iter().filter(|state| !state.is_wait());
-    let wanted_ns = |state| facts.threads.iter().map(move |thread| thread.account.of(state)).sum::<u64>();
-    let wanted = per_elapsed(wants.map(wanted_ns).sum());
+    let allowed = per_elapsed(facts.counted(Counter::QuotaNs));
+    let wanted = per_elapsed(facts.threads.iter().map(|thread| thread.account.active_ns()).sum());
     let cpus = facts.header.machine.cpus;
     let usable = wanted.min(f64::from(cpus));
-    let busiest = facts.threads.iter().max_by_key(|thread| thread.on_cpu_ns);
-    let process = busiest.and_then(|thread| facts.processes.iter().find(|process| process.pid == thread.pid));
+    let process = weigh::busiest_process(facts, facts.threads.iter());
     let is_held = throttled_share >= LEAST_THROTTLED && allowed > 0.0 && allowed < usable;
     let finding = process.filter(|_| is_held).map(|process| Finding {
         severity: throttled_share.min(1.0) * (1.0 - allowed / usable),

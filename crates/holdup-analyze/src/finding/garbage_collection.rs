@@ -206,7 +206,7 @@ fn sampled_in(facts: &Facts, collector: &Collector, functions: &[&str]) -> Optio
 }
 
 fn process(facts: &Facts, pid: Pid) -> Vec<Subject> {
-    let process = facts.processes.iter().find(|process| process.pid == pid);
+    let process = facts.process(pid);
     process.map(weigh::process_subject).into_iter().collect()
 }
 

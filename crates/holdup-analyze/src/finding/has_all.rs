@@ -3,7 +3,7 @@
 
 use super::weigh::{self, count, part};
 use super::{Cure, Finding, Kind, alone};
-use crate::facts::{AccountState, Facts, Reason, Site, ThreadFacts};
+use crate::facts::{Facts, Reason, Site, ThreadFacts};
 
 /// It has, or wants, a CPU for so much of the recording.
 pub(super) const LEAST_BUSY: f64 = 0.85;
@@ -14,12 +14,12 @@ const LEAST_LIFE: f64 = 0.5;
 /// and all together, with all who ever wait there, have so much of the CPU time of theirs and its.
 pub(super) const MOST_OF_OTHERS: f64 = 0.1;
 /// Each of Node's threads has an event loop of its own, for which it waits here.
-const OWN_LOOPS: [&str; 1] = ["uv__io_poll"];
+const OWN_LOOP: &str = "uv__io_poll";
 
 /// The busiest thread that has what others wait for.
 pub(super) fn finding(facts: &Facts) -> Option<Finding> {
-    let busiest = facts.threads.iter().max_by_key(|thread| busy_ns(thread))?;
-    let busy_share = weigh::share(busy_ns(busiest), facts.span_ns()).min(1.0);
+    let busiest = facts.threads.iter().max_by_key(|thread| thread.account.active_ns())?;
+    let busy_share = weigh::share(busiest.account.active_ns(), facts.span_ns()).min(1.0);
     let others: Vec<&ThreadFacts> = facts.threads.iter().filter(|thread| waits_as(facts, thread, busiest)).collect();
     let place = others.first()?.off_sites.first()?;
     let comes_by = |thread: &&ThreadFacts| is_like(thread, busiest) && leads_through(thread, place);
@@ -35,18 +35,13 @@ pub(super) fn finding(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// How long a thread did not wait: it was on a CPU or could go on.
-fn busy_ns(thread: &ThreadFacts) -> u64 {
-    AccountState::ALL.into_iter().filter(|state| !state.is_wait()).map(|state| thread.account.of(state)).sum()
-}
-
 /// Whether a thread has next to nothing to do, and mostly waits for events where that one waits for them, too, or which
 /// that one works below.
 fn waits_as(facts: &Facts, thread: &ThreadFacts, busiest: &ThreadFacts) -> bool {
     let events_ns = thread.off.get(&Reason::Poll).map_or(0, |time| time.ns);
     let is_own = |site: &Site| {
         let function = site.caller().and_then(|frame| frame.function.as_deref());
-        thread.pid == busiest.pid && function.is_some_and(|name| OWN_LOOPS.contains(&name))
+        thread.pid == busiest.pid && function == Some(OWN_LOOP)
     };
     is_like(thread, busiest)
         && weigh::share(events_ns, thread.life_ns()) >= LEAST_IDLE

@@ -150,8 +150,7 @@ fn runs_mostly(facts: &Facts, process: &ProcessFacts) -> bool {
 
 /// Calls that read or write, and the bytes that they moved.
 fn transfers(facts: &Facts) -> (u64, u64) {
-    let counted = |counter| facts.counters.get(&counter).copied().unwrap_or(0);
-    (counted(Counter::TransferCalls), counted(Counter::TransferBytes))
+    (facts.counted(Counter::TransferCalls), facts.counted(Counter::TransferBytes))
 }
 
 fn busy_threads(facts: &Facts, process: &ProcessFacts) -> usize {

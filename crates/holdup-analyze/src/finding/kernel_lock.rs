@@ -49,7 +49,7 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let busiest = facts.threads.iter().max_by_key(|thread| thread.kernel_samples);
-    let process = facts.processes.iter().find(|process| busiest.is_some_and(|thread| thread.pid == process.pid));
+    let process = busiest.and_then(|thread| facts.process(thread.pid));
     vec![Finding {
         severity: share * weigh::sampled_share(facts),
         subjects: process.map(weigh::process_subject).into_iter().collect(),

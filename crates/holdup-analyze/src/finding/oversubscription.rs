@@ -70,7 +70,7 @@ fn at_barrier(facts: &Facts, cpus: usize) -> Option<Finding> {
     let of_process = || barriers().filter(|lock| lock.pid == barrier.pid);
     let threads = of_process().map(|lock| at_once(facts, lock)).max()?;
     let waits: u64 = of_process().map(|lock| lock.waits).sum();
-    let process = facts.processes.iter().find(|process| process.pid == barrier.pid)?;
+    let process = facts.process(barrier.pid)?;
     let is_over = threads > cpus as u64 && waits as f64 * 2.0 >= weigh::value(&switching, "switches");
     let cost = switching.severity.max((kernel_heavy::kernel_share(facts) + spin_share(facts)).min(1.0));
     is_over.then(|| Finding {

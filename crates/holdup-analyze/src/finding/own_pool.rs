@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use holdup_trace::Tid;
 
 use super::weigh::{self, count, ns, part};
-use super::{Cure, Finding, Kind, runtime};
-use crate::facts::{AccountState, Facts, LockFacts, Reason, Site, ThreadFacts};
+use super::{Cure, Finding, Kind, runtime, stages};
+use crate::facts::{Facts, LockFacts, Site, ThreadFacts};
 
 pub(super) const LEAST_WAITED: f64 = 0.3;
 pub(super) const LEAST_OWN: f64 = 0.8;
@@ -73,9 +73,5 @@ fn is_result(site: &Site) -> bool {
 
 /// How long a thread waited for what others of the program bring, its tasks above all.
 fn idle_ns(thread: &ThreadFacts) -> u64 {
-    let brings = |reason: &Reason| {
-        let elsewhere = matches!(reason, Reason::Peer | Reason::Poll | Reason::OtherCall);
-        AccountState::of(*reason) == AccountState::Work && !elsewhere
-    };
-    thread.off.iter().filter(|(reason, _)| brings(reason)).map(|(_, time)| time.ns).sum()
+    thread.off.iter().filter(|(reason, _)| stages::is_for_tasks(**reason)).map(|(_, time)| time.ns).sum()
 }

@@ -501,12 +501,11 @@ fn blocked_pool(facts: &Facts, workers: &[&ThreadFacts], waited_ns: u64, place: 
 
 /// Connections that wait to be accepted, on average, by a program whose threads mostly wait as well.
 fn not_accepted(facts: &Facts) -> Option<Finding> {
-    let waited_ns = facts.counters.get(&Counter::ConnectionsWaitedNs).copied().unwrap_or(0);
+    let waited_ns = facts.counted(Counter::ConnectionsWaitedNs);
     let waiting = waited_ns as f64 / facts.span_ns().max(1) as f64;
     let threads: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| thread.life_ns() * 2 >= facts.span_ns()).collect();
-    let busiest = threads.iter().max_by_key(|thread| thread.on_cpu_ns)?;
-    let process = facts.processes.iter().find(|process| process.pid == busiest.pid)?;
+    let process = weigh::busiest_process(facts, threads.iter().copied())?;
     let small = waiting >= LEAST_NOT_ACCEPTED && weigh::idle(facts) >= LEAST_LEFT;
     small.then(|| Finding {
         severity: waiting / (waiting + threads.len() as f64),
@@ -550,8 +549,7 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
     let tids: BTreeSet<Tid> = workers.iter().map(|one| one.tid).collect();
     // An ordinary user does not see of every call what it waits for. Who polls waits for a socket of its task.
     let blocks = |reason: &Reason| {
-        let in_call = matches!(reason, Reason::Peer | Reason::Poll | Reason::OtherCall);
-        in_call || matches!(AccountState::of(*reason), AccountState::Sleep | AccountState::Io)
+        stages::is_in_call(*reason) || matches!(AccountState::of(*reason), AccountState::Sleep | AccountState::Io)
     };
     let ended_by_them = |lock: &LockFacts| {
         let sum = |is: &dyn Fn(Tid) -> bool| -> u64 {
@@ -570,8 +568,7 @@ fn queued(facts: &Facts, workers: &[&ThreadFacts]) -> Option<Finding> {
         (count + in_tasks[&one.tid].count, ns + in_tasks[&one.tid].ns)
     };
     let is_full = |one: &&ThreadFacts| {
-        let for_tasks = |reason: &Reason| AccountState::of(*reason) == AccountState::Work && !blocks(reason);
-        let tasks = || one.off.iter().filter(|(reason, _)| for_tasks(reason)).map(|(_, time)| time);
+        let tasks = || one.off.iter().filter(|(reason, _)| stages::is_for_tasks(**reason)).map(|(_, time)| time);
         let (tasks, tasks_ns): (u64, u64) = (tasks().map(|time| time.count).sum(), tasks().map(|time| time.ns).sum());
         let own = &in_tasks[&one.tid];
         let (tasks, tasks_ns) = (tasks.saturating_sub(own.count), tasks_ns.saturating_sub(own.ns));

@@ -245,7 +245,7 @@ pub(super) fn has_backlog(facts: &Facts, one: &Limiter) -> bool {
         return idle_share(thread) - asking_share(facts, thread) <= MOST_IDLE_ASKING;
     }
     let (mut blocked, mut waits) = (0, 0);
-    let asks_by_poll = is_sent_to(facts, one.tid);
+    let asks_by_poll = polled(facts, thread).is_some();
     for (reason, time) in &thread.off {
         match AccountState::of(*reason) {
             _ if asks_by_poll && *reason == Reason::Poll => blocked += time.count,
@@ -255,6 +255,21 @@ pub(super) fn has_backlog(facts: &Facts, one: &Limiter) -> bool {
         }
     }
     waits * 2 <= blocked
+}
+
+/// Whether a thread waits so in a call, for another end mostly, and not for what the program's others bring.
+pub(super) fn is_in_call(reason: Reason) -> bool {
+    matches!(reason, Reason::Peer | Reason::Poll | Reason::OtherCall)
+}
+
+/// Whether a thread waits so for what the program's others bring: tasks, above all.
+pub(super) fn is_for_tasks(reason: Reason) -> bool {
+    AccountState::of(reason) == AccountState::Work && !is_in_call(reason)
+}
+
+/// What a thread polled for while others waited to hand it something: answers, then, and not the next task.
+fn polled(facts: &Facts, thread: &ThreadFacts) -> Option<OffTime> {
+    thread.off.get(&Reason::Poll).copied().filter(|_| is_sent_to(facts, thread.tid))
 }
 
 /// The share of a thread's life in which it had nothing to do.
@@ -271,10 +286,8 @@ fn asking_share(facts: &Facts, thread: &ThreadFacts) -> f64 {
 /// The share of its life in which a thread that others wait for had nothing to do. If they wait to hand it something,
 /// it polls for what it waits for itself.
 pub(super) fn idle_share_of(facts: &Facts, one: &Limiter) -> f64 {
-    let polling = |thread: &ThreadFacts| {
-        let polled = thread.off.get(&Reason::Poll).filter(|_| is_sent_to(facts, one.tid));
-        polled.map_or(0.0, |time| weigh::share(time.ns, thread.life_ns()))
-    };
+    let polling =
+        |thread: &ThreadFacts| polled(facts, thread).map_or(0.0, |time| weigh::share(time.ns, thread.life_ns()));
     let asking = |thread: &ThreadFacts| if one.mostly_asks() { asking_share(facts, thread) } else { polling(thread) };
     facts.thread(one.tid).map_or(1.0, |thread| (idle_share(thread) - asking(thread)).max(0.0))
 }

@@ -159,7 +159,7 @@ fn starter<'a>(facts: &'a Facts, started: &FxHashSet<Pid>) -> (Option<&'a Proces
     let found = found.max_by_key(|(_, site)| site.count);
     let waits = |thread: &&ThreadFacts| thread.off.get(&Reason::Child).map_or(0, |time| time.ns);
     let thread = found.map(|(thread, _)| thread).or_else(|| lasting().max_by_key(waits));
-    let process = thread.and_then(|thread| facts.processes.iter().find(|process| process.pid == thread.pid));
+    let process = thread.and_then(|thread| facts.process(thread.pid));
     (process, found.map(|(_, site)| site.clone()))
 }
 

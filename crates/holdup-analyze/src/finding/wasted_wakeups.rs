@@ -106,7 +106,7 @@ fn of_lock(lock: &LockFacts) -> Calls {
 
 fn of_program(facts: &Facts) -> Calls {
     let eagain: u64 = facts.locks.iter().map(|lock| lock.eagain_waits).sum();
-    let counted = facts.counters.get(&Counter::FutexAgain).copied().unwrap_or(0);
+    let counted = facts.counted(Counter::FutexAgain);
     let useful = facts.locks.iter().map(|lock| lock.waits + lock.wakes).sum();
     Calls { wakes: facts.totals.wasted_wakes, waits: eagain.max(counted), useful }
 }

@@ -361,6 +361,14 @@ pub(super) fn waiting_ns(thread: &ThreadFacts) -> u64 {
     thread.off.iter().filter(|(reason, _)| is_work(reason)).map(|(_, off)| off.ns).sum()
 }
 
+/// The process of the one of these threads that had a CPU for longest.
+pub(super) fn busiest_process<'a>(
+    facts: &'a Facts,
+    threads: impl Iterator<Item = &'a ThreadFacts>,
+) -> Option<&'a ProcessFacts> {
+    facts.process(threads.max_by_key(|thread| thread.on_cpu_ns)?.pid)
+}
+
 /// The time that a thread had a CPU, or waited for one that others of the program had.
 pub(super) fn wanted_ns(thread: &ThreadFacts) -> u64 {
     thread.on_cpu_ns + preempted(thread).ns

@@ -31,8 +31,11 @@ const LEAST_WOKEN: f64 = 0.5;
 /// Waits before a call in which it may have been woken for it.
 const WAITS_BEFORE: usize = 4;
 
-/// The function that blocks: which process it is in, its module and name, or where it begins.
-type Function = (u32, Arc<str>, Option<Arc<str>>, u64);
+/// A function of the program: its module and name, or where it begins.
+pub(super) type Function = (Arc<str>, Option<Arc<str>>, u64);
+
+/// The one that blocks, in this process.
+type Blocks = (u32, Function);
 
 /// A stretch in such a call.
 #[derive(Clone, Copy)]
@@ -50,14 +53,14 @@ pub(super) fn find(lookup: &mut Lookup<'_>, meanings: &Meanings, span_ns: u64) -
         let reason = meanings.reason(stay.doing());
         stay.stack.is_some() && matches!(reason, Reason::Sleep | Reason::Io | Reason::Peer | Reason::OtherCall)
     };
-    let mut functions: FxHashMap<(u32, Place), Option<Function>> = FxHashMap::default();
-    let mut sums: FxHashMap<Function, FxHashMap<ThreadId, u64>> = FxHashMap::default();
+    let mut functions: FxHashMap<(u32, Place), Option<Blocks>> = FxHashMap::default();
+    let mut sums: FxHashMap<Blocks, FxHashMap<ThreadId, u64>> = FxHashMap::default();
     for (ti, thread) in engine.threads.each() {
         for stay in thread.log.stays().iter().filter(|stay| blocks(stay)) {
             let place = Place { space: thread.space, stack: stay.stack };
             let function = functions
                 .entry((thread.pid.0, place))
-                .or_insert_with(|| function(thread.pid.0, &lookup.call_path(place)));
+                .or_insert_with(|| Some((thread.pid.0, function(&lookup.call_path(place))?)));
             let Some(function) = function else { continue };
             let of_thread = sums.get_mut(function);
             match of_thread {
@@ -99,11 +102,11 @@ pub(super) fn find(lookup: &mut Lookup<'_>, meanings: &Meanings, span_ns: u64) -
     found
 }
 
-/// The function of the program that blocks here.
-fn function(pid: u32, call_path: &[Frame]) -> Option<Function> {
+/// The function of the program that a thread is in.
+pub(super) fn function(call_path: &[Frame]) -> Option<Function> {
     let own = caller(call_path).filter(|frame| frame.role == Role::Program)?;
     let start = if own.function.is_some() { 0 } else { own.start };
-    Some((pid, own.module.clone(), own.function.clone(), start))
+    Some((own.module.clone(), own.function.clone(), start))
 }
 
 /// Whether these, by when they begin, never are two at once, and who begins was mostly woken by another of them.

@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 
 use super::chains::Meaning as _;
 use super::doing::Waker;
+use super::in_turn::{self, Function};
 use super::lock::Place;
 use super::lookup::Lookup;
 use super::meaning::Meanings;
 use super::waking::HERD_RUN_NS;
 use crate::facts::{Herds, PollHerds, Reason, Site};
-use crate::names::{Role, caller};
 
 /// The next of a herd is woken so soon after the one before.
 const NEXT_NS: u64 = 4_000;
@@ -36,7 +36,7 @@ pub(super) fn find(lookup: &mut Lookup<'_>, meanings: &Meanings) -> Option<PollH
     }
     let mut functions: FxHashMap<Place, Option<usize>> = FxHashMap::default();
     let mut found: Vec<(Place, Vec<Woken>)> = Vec::new();
-    let mut known: FxHashMap<_, usize> = FxHashMap::default();
+    let mut known: FxHashMap<Function, usize> = FxHashMap::default();
     for (_, thread) in engine.threads.each() {
         let stays = thread.log.stays();
         let polls = |at: usize| stays.get(at).is_some_and(|stay| meanings.reason(stay.doing()) == Reason::Poll);
@@ -48,11 +48,8 @@ pub(super) fn find(lookup: &mut Lookup<'_>, meanings: &Meanings) -> Option<PollH
             };
             let place = Place { space: thread.space, stack: stay.stack };
             let function = *functions.entry(place).or_insert_with(|| {
-                let call_path = lookup.call_path(place);
-                let own = caller(&call_path).filter(|frame| frame.role == Role::Program)?;
-                let start = if own.function.is_some() { 0 } else { own.start };
-                let key = (own.module.clone(), own.function.clone(), start);
-                Some(*known.entry(key).or_insert_with(|| {
+                let function = in_turn::function(&lookup.call_path(place))?;
+                Some(*known.entry(function).or_insert_with(|| {
                     found.push((place, Vec::new()));
                     found.len() - 1
                 }))

@@ -34,8 +34,7 @@ pub fn translate(file: &File<'_>, scope: &Scope, mut out: impl Write) -> Result<
     }
     let Translator { mut writer, events, lost, again, .. } = translator;
     if again > 0 {
-        let what = What::Count { counter: Counter::FutexAgain, value: again };
-        let event = Event { time_ns: survey.last_ns, tid: Tid(0), cpu: NO_CPU, what };
+        let event = Event::total(survey.last_ns, Counter::FutexAgain, again);
         writer.event(&event).map_err(ImportError::Write)?;
     }
     let ending = Ending {

@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 
-use holdup_trace::{Counter, Event, NO_CPU, Tid, What};
+use holdup_trace::{Counter, Event};
 use rustc_hash::FxHashMap;
 
 use super::machine;
@@ -35,8 +35,8 @@ impl Backlog {
                 self.waited_ns += queued * passed_ns;
             }
         }
-        let what = What::Count { counter: Counter::ConnectionsWaitedNs, value: self.waited_ns };
-        (self.waited_ns > 0).then_some(Event { time_ns, tid: Tid(0), cpu: NO_CPU, what })
+        let waited = Event::total(time_ns, Counter::ConnectionsWaitedNs, self.waited_ns);
+        (self.waited_ns > 0).then_some(waited)
     }
 }
 
@@ -66,6 +66,8 @@ fn has(pid: u32, inode: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
+
+    use holdup_trace::What;
 
     use super::*;
 

@@ -11,7 +11,7 @@ use super::snapshot;
 use crate::Children;
 
 /// Where control groups are mounted: of version 2, and of systems that have both.
-const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+pub(super) const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// What every group of processes has.
 const MEMBERS: &str = "cgroup.procs";
 

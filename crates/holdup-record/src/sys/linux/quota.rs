@@ -5,12 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use holdup_trace::{Counter, Event, NO_CPU, Tid, What};
+use holdup_trace::{Counter, Event};
 
-use super::{machine, snapshot};
+use super::{family, machine, snapshot};
 
-/// Where groups may be mounted, those of version 1 by the name of the controller.
-const OF_TWO: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+/// Where groups of version 1 may be mounted, by the name of the controller.
 const OF_ONE: [&str; 2] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
 
 /// Of so many processes the group is asked: those that belong together are mostly in one.
@@ -63,11 +62,7 @@ impl Quota {
             (Counter::QuotaPeriods, now.all.saturating_sub(began.periods.all)),
             (Counter::ThrottledPeriods, now.throttled.saturating_sub(began.periods.throttled)),
         ];
-        let event = |(counter, value)| {
-            let what = What::Count { counter, value };
-            Event { time_ns: now_ns, tid: Tid(0), cpu: NO_CPU, what }
-        };
-        counts.map(event).into()
+        counts.map(|(counter, value)| Event::total(now_ns, counter, value)).into()
     }
 }
 
@@ -84,7 +79,7 @@ fn folders(line: &str) -> Vec<PathBuf> {
         return Vec::new();
     };
     let roots = match controllers {
-        "" => OF_TWO,
+        "" => family::GROUPS,
         _ if controllers.split(',').any(|one| one == "cpu") => OF_ONE,
         _ => return Vec::new(),
     };
@@ -120,6 +115,8 @@ fn read(folder: &Path, file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use holdup_trace::What;
 
     use super::*;
 

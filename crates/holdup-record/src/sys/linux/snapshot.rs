@@ -142,11 +142,8 @@ impl Transfers {
         });
         let sum = |index: usize| self.ended[index] + self.last.values().map(|counts| counts[index]).sum::<u64>();
         let time_ns = machine::now_ns();
-        let count = |counter, value| Event { time_ns, tid: Tid(0), cpu: NO_CPU, what: What::Count { counter, value } };
-        [count(Counter::TransferCalls, sum(0)), count(Counter::TransferBytes, sum(1))]
-            .into_iter()
-            .filter(|_| is_any)
-            .collect()
+        let totals = [(Counter::TransferCalls, sum(0)), (Counter::TransferBytes, sum(1))];
+        totals.into_iter().filter(|_| is_any).map(|(counter, value)| Event::total(time_ns, counter, value)).collect()
     }
 }
 
